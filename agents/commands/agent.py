@@ -18,12 +18,12 @@ from agents.commands.options import (
 )
 from agents.profiles.formats import format_names
 from agents.profiles.formats.writers import WRITERS, writer_for
-from agents.profiles.message import Source
+from agents.profiles.message import ProfileOrigin
 from agents.profiles.profile_conversion import Conversion, convert_profile
 from agents.profiles.profile_files import Import, read_files
 from agents.profiles.profile_source import STDIN, named, opened_profile
 from agents.publishing.broker import publish_once, quiet_client
-from agents.sampling.agent import DEFAULT_HZ, Plan, run_agent, with_change
+from agents.sampling.agent import DEFAULT_HZ, SamplingPlan, run_agent, with_change
 from agents.sampling.kernels import AUTO, CALL_GRAPHS, CallGraph, kernel_names
 from agents.source.changes import Repository, read_change
 from pipeline.commands.lazy_group import LazyGroup
@@ -133,7 +133,7 @@ def run(
     quiet_client(settings)
     bootstrap_servers(settings.broker)
     topics = settings.read_topics()
-    plan = Plan(
+    plan = SamplingPlan(
         source=_source(service, host, release, labels, float(hz)),
         rate_hz=hz,
         interval_s=interval_s or (LOCAL_INTERVAL_S if settings.local else INTERVAL_S),
@@ -204,8 +204,8 @@ def import_files(
 
 def _source(
     service: str, host: str | None, release: str, labels: dict[str, str], rate_hz: float = 0.0
-) -> Source:
-    return Source(service, host or socket.gethostname(), release, labels, rate_hz)
+) -> ProfileOrigin:
+    return ProfileOrigin(service, host or socket.gethostname(), release, labels, rate_hz)
 
 
 @agent.command(epilog=_CONVERT_EXAMPLES)

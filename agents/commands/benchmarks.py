@@ -20,7 +20,7 @@ from pipeline.model.errors import ConfigError
 from pipeline.model.units import counted
 
 if TYPE_CHECKING:  # scipy takes a second to load; a wrong option should be refused at once
-    from agents.experiments.benchmarks import BenchmarkChange, History
+    from agents.experiments.benchmarks import BenchmarkChange, BenchmarkHistory
     from agents.source.changes import Commit
 
 _EXAMPLES = """\b
@@ -117,7 +117,7 @@ def _commits(repo: Path, branch: str) -> list[Commit]:
     return Repository(repo).commits_since([], branch, at_most=_MOST_COMMITS)
 
 
-def _check_found(history: History, named: set[str], branch: str) -> None:
+def _check_found(history: BenchmarkHistory, named: set[str], branch: str) -> None:
     if not history.commits:
         raise ConfigError(f"--repo: {branch} has none of the commits measured: {listed(sorted(named))}")
     if len(history.commits) < len(named):
@@ -126,7 +126,7 @@ def _check_found(history: History, named: set[str], branch: str) -> None:
 
 
 def _suspects(
-    change: BenchmarkChange, history: History, commits: Sequence[Commit], position: Mapping[str, int]
+    change: BenchmarkChange, history: BenchmarkHistory, commits: Sequence[Commit], position: Mapping[str, int]
 ) -> _Suspects:
     measured = history.commits[change.first + 1 : change.last + 1]
     mass = change.posterior[change.first + 1 : change.last + 1].tolist()
@@ -169,7 +169,7 @@ def _lines(suspects: _Suspects) -> list[str]:
     return [*shown, f"and {more} more"] if more else shown
 
 
-def _to_json(change: BenchmarkChange, suspects: _Suspects, history: History) -> dict[str, Any]:
+def _to_json(change: BenchmarkChange, suspects: _Suspects, history: BenchmarkHistory) -> dict[str, Any]:
     titles = {commit.sha: commit for commit in suspects.commits}
     return {
         "benchmark": change.series.name,

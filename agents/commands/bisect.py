@@ -24,8 +24,8 @@ from pipeline.model.units import counted
 from pipeline.settings.config import load_settings
 
 if TYPE_CHECKING:  # scipy takes a second to load; a wrong option should be refused at once
-    from agents.experiments.bisection import Journal, Plan, Span, Suspects
-    from pipeline.experiments.bisection import Standing
+    from agents.experiments.bisection import BisectionPlan, CommitRange, Journal, Suspects
+    from pipeline.experiments.bisection import SearchState
 
 _SHORT = 12  # characters of a commit's id
 _TITLE = 60
@@ -134,9 +134,9 @@ def _suspects(request: _BisectRequest) -> Suspects | None:
     return read_suspects(orjson.dumps(document), request.event)
 
 
-def _plan(request: _BisectRequest, suspects: Suspects | None) -> Plan:
-    from agents.experiments.bisection import Plan, Session, read_span, reading_of
-    from pipeline.experiments.bisection import BeliefConfig, SearchConfig, prior_of
+def _plan(request: _BisectRequest, suspects: Suspects | None) -> BisectionPlan:
+    from agents.experiments.bisection import BisectionPlan, Session, read_span, reading_of
+    from pipeline.experiments.bisection import BeliefConfig, BisectionConfig, prior_of
 
     revisions = request.revisions or (suspects.range if suspects else None)
     if not revisions:
@@ -149,10 +149,10 @@ def _plan(request: _BisectRequest, suspects: Suspects | None) -> Plan:
     if suspects and not weights:
         print_note(f"none of the suspects is in {revisions}: all commits are as likely")
     belief = BeliefConfig(request.none, request.threshold, "down" if request.worse_down else "up")
-    return Plan(
+    return BisectionPlan(
         span,
         prior_of(shas, weights),
-        SearchConfig(request.confidence, request.builds, request.runs, belief),
+        BisectionConfig(request.confidence, request.builds, request.runs, belief),
         Session(
             request.build,
             request.run,
@@ -163,8 +163,8 @@ def _plan(request: _BisectRequest, suspects: Suspects | None) -> Plan:
     )
 
 
-def _task(plan: Plan, request: _BisectRequest) -> Any:
-    from agents.experiments.bisection import Task
+def _task(plan: BisectionPlan, request: _BisectRequest) -> Any:
+    from agents.experiments.bisection import BisectionTask
 
     reads = (
         "exit code"
@@ -172,7 +172,7 @@ def _task(plan: Plan, request: _BisectRequest) -> Any:
         else f"{request.results or 'number'} {request.benchmark or ''}".strip()
     )
     versions = plan.span.versions
-    return Task(versions[0], versions[-1], request.build or "", request.run, reads)
+    return BisectionTask(versions[0], versions[-1], request.build or "", request.run, reads)
 
 
 @contextmanager
@@ -190,11 +190,11 @@ def _ended_by_sigterm() -> Iterator[None]:
 
 
 @contextmanager
-def _progress(span: Span) -> Iterator[Callable[[Standing, Sequence[object]], None]]:
+def _progress(span: CommitRange) -> Iterator[Callable[[SearchState, Sequence[object]], None]]:
     console = Console(stderr=True)
     with Status("", console=console) as status:
 
-        def report(standing: Standing, lines: Sequence[Any]) -> None:
+        def report(standing: SearchState, lines: Sequence[Any]) -> None:
             builds = sum("built" in line or line.get("of") == "build" for line in lines)
             best = standing.likeliest
             named = f"{span.commits[best[0]].sha[:_SHORT]} {standing.commits[list(best)].sum():.0%}"
@@ -204,12 +204,12 @@ def _progress(span: Span) -> Iterator[Callable[[Standing, Sequence[object]], Non
         yield report
 
 
-def _said(standing: Standing, span: Span, journal: Journal, *, as_json: bool) -> int:
+def _said(standing: SearchState, span: CommitRange, journal: Journal, *, as_json: bool) -> int:
     """Print the result and return the exit code."""
-    from pipeline.experiments.bisection import Outcome
+    from pipeline.experiments.bisection import SearchOutcome
 
     result = _to_json(standing, span, journal)
-    if standing.outcome is Outcome.UNMEASURED:
+    if standing.outcome is SearchOutcome.UNMEASURED:
         ends = {span.versions[0], span.versions[-1]}
         why = next(skip for skip in result["skipped"] if skip["commit"] in ends)
         raise ConfigError(
@@ -219,10 +219,10 @@ def _said(standing: Standing, span: Span, journal: Journal, *, as_json: bool) ->
         print_json(result)
     else:
         _show(result)
-    return {Outcome.FOUND: 0, Outcome.NONE: 1}.get(standing.outcome, 3)
+    return {SearchOutcome.FOUND: 0, SearchOutcome.NONE: 1}.get(standing.outcome, 3)
 
 
-def _to_json(standing: Standing, span: Span, journal: Journal) -> dict[str, Any]:
+def _to_json(standing: SearchState, span: CommitRange, journal: Journal) -> dict[str, Any]:
     from agents.experiments.bisection import skipped
 
     best, belief = standing.likeliest, standing.belief

@@ -14,8 +14,8 @@ from agents.source.changes import (
     Branch,
     Deployment,
     Described,
+    PublishedState,
     Repository,
-    State,
     Tags,
     Watch,
     change_message,
@@ -130,7 +130,7 @@ def changes(request: _ChangesRequest, settings: Settings = agent_settings) -> No
         else None
     )
     if watch and request.interval_s is not None:
-        state_file = State(None if request.dry_run else request.state, watch.name, request.service)
+        state_file = PublishedState(None if request.dry_run else request.state, watch.name, request.service)
         with until_stopped() as stop:
             follow(watch, state_file, publisher.publish, interval_s=request.interval_s, stop=stop)
         return

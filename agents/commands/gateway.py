@@ -15,7 +15,7 @@ from pipeline.model.units import parse_size_bytes
 from pipeline.settings.config import Settings
 
 if TYPE_CHECKING:
-    from agents.gateway.intake import Rules
+    from agents.gateway.intake import IntakeRules
 
 LEAST_SPOOL_BYTES = 64 * 1024**2
 
@@ -102,7 +102,7 @@ def gateway(
     shows how it is with them.
     """
     from agents.gateway.config import load_rules
-    from agents.gateway.fleet import Fleet
+    from agents.gateway.fleet import AgentFleet
     from agents.gateway.service import Endpoint, SpoolOptions, serve
     from agents.gateway.targets import load_targets
     from agents.metrics import load_metric_map
@@ -119,7 +119,7 @@ def gateway(
         load_targets(targets_file)  # before anything else is done
     fleet = None
     if agents_file:
-        fleet = Fleet(agents_file, load_workloads(settings.workloads), clock=system_clock)
+        fleet = AgentFleet(agents_file, load_workloads(settings.workloads), clock=system_clock)
     metric_map = load_metric_map(metrics_file)
     for flag, address in (("--listen", listen), ("--grpc", grpc)):
         _check_reach(flag, address, rules)
@@ -145,7 +145,7 @@ def gateway(
     return 0 if complete else 1
 
 
-def _check_reach(flag: str, address: tuple[str, int] | None, rules: Rules) -> None:
+def _check_reach(flag: str, address: tuple[str, int] | None, rules: IntakeRules) -> None:
     """Refuse an address that other machines can reach without a token."""
     from pipeline.http.access import is_loopback
     from pipeline.model.errors import ConfigError

@@ -24,7 +24,7 @@ from pipeline.storage.interface import RowQuery, StackQuery
 if TYPE_CHECKING:
     from agents.source.changes.diff import FileDiff
     from pipeline.analysis.stacks import StackIndex
-    from pipeline.experiments.selection import Budget, Chance, Impact, KeptTest, Worth
+    from pipeline.experiments.selection import Budget, Chance, ExperimentWorth, Impact, KeptTest
     from pipeline.model import Change, StackMatrix
     from pipeline.storage.interface import Store
 
@@ -237,7 +237,7 @@ def _read_causes(path: Path) -> frozenset[str]:
         raise ConfigError(f"--events: {path}: {error}") from None
 
 
-def _to_json(impact: Impact, chance: Chance, worth: Worth) -> dict[str, Any]:
+def _to_json(impact: Impact, chance: Chance, worth: ExperimentWorth) -> dict[str, Any]:
     return {
         "worth": worth.worth,
         "share": impact.share,

@@ -49,7 +49,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
+class DecodeSetup:
     """Settings for decoding requests."""
 
     names: LabelNames = field(default_factory=LabelNames)
@@ -58,7 +58,7 @@ class Setup:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class MessagePart:
     """One message to publish, and the amount that counts against the quota of its service.
 
     A part with an id is published once, however often it is sent; without one, each time.
@@ -71,7 +71,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Skipped:
+class SkippedPart:
     """A part of a request that is not taken: a code for metrics, and one line of text."""
 
     reason: str
@@ -83,8 +83,8 @@ class Skipped:
 class Decoded:
     """The messages of a request, and its parts that are not taken."""
 
-    parts: tuple[Part, ...] = ()
-    skipped: tuple[Skipped, ...] = ()
+    parts: tuple[MessagePart, ...] = ()
+    skipped: tuple[SkippedPart, ...] = ()
     services: frozenset[str] = frozenset()  # services named, besides those of its parts
     apply: Callable[[str], None] | None = None  # called with the client's name once the request is accepted
     headers: Mapping[str, str] = field(default_factory=dict)  # of the answer
@@ -100,19 +100,19 @@ class Refusal(Exception):
         self.text = text
         self.retry_s = retry_s  # seconds after which to try again, for 429 and 503
 
-    def result(self) -> Result:
+    def result(self) -> RequestResult:
         """Return the refusal as the result of the request."""
-        return Result(self.status, self.text, self.reason, retry_s=self.retry_s)
+        return RequestResult(self.status, self.text, self.reason, retry_s=self.retry_s)
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class RequestResult:
     """Result of a request, which the receiver turns into an answer."""
 
     status: int
     text: str
     reason: str = ""
-    skipped: tuple[Skipped, ...] = ()
+    skipped: tuple[SkippedPart, ...] = ()
     retry_s: float = 0.0
     headers: Mapping[str, str] = field(default_factory=dict)  # of the answer
 
@@ -122,26 +122,26 @@ class Result:
         return self.status < 400
 
     @property
-    def wrong(self) -> tuple[Skipped, ...]:
+    def wrong(self) -> tuple[SkippedPart, ...]:
         """Its parts that are wrong."""
         return tuple(skipped for skipped in self.skipped if skipped.is_wrong)
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class AnswerBody:
     """The body of an answer."""
 
     body: bytes = b""
     media_type: str = PLAIN
 
 
-def plain_reply(_request: Request, result: Result) -> Reply:
+def plain_reply(_request: Request, result: RequestResult) -> AnswerBody:
     """Answer one line of text."""
-    return Reply(result.text.encode() + b"\n")
+    return AnswerBody(result.text.encode() + b"\n")
 
 
 @dataclass(frozen=True, slots=True)
-class Receiver:
+class PushProtocol:
     """A protocol: its paths, and the functions that decode and answer.
 
     ``decode`` raises Refusal, or InvalidMessage for an invalid request, which is answered by 400.
@@ -149,8 +149,8 @@ class Receiver:
 
     name: str
     routes: tuple[str, ...]
-    decode: Callable[[Request, Setup], Decoded]
-    reply: Callable[[Request, Result], Reply] = plain_reply
+    decode: Callable[[Request, DecodeSetup], Decoded]
+    reply: Callable[[Request, RequestResult], AnswerBody] = plain_reply
     is_grpc: bool = False  # whether its routes are also methods of gRPC
 
 

@@ -10,8 +10,8 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 
 from agents.gateway.access import EVERYBODY, Client
-from agents.gateway.base import Setup
-from agents.gateway.intake import Rules
+from agents.gateway.base import DecodeSetup
+from agents.gateway.intake import IntakeRules
 from agents.gateway.labels import DEFAULT_NAMES, LabelNames
 from agents.gateway.quota import Rates
 from agents.webhooks.mapping import MIN_SECRET
@@ -41,7 +41,7 @@ class _File(StrictModel):
     services: dict[str, _Rates] = {}
 
 
-def load_rules(path: Path | None, token: str | None, *, max_message_bytes: int) -> Rules:
+def load_rules(path: Path | None, token: str | None, *, max_message_bytes: int) -> IntakeRules:
     """Read clients, rates and names of labels.
 
     Args:
@@ -62,8 +62,8 @@ def load_rules(path: Path | None, token: str | None, *, max_message_bytes: int) 
     if not clients or token:
         clients.append(Client(EVERYBODY, token))
     _check_tokens(clients, path)
-    return Rules(
-        setup=replace(Setup(), names=names, max_message_bytes=max_message_bytes),
+    return IntakeRules(
+        setup=replace(DecodeSetup(), names=names, max_message_bytes=max_message_bytes),
         clients=tuple(clients),
         default=_rates(file.default),
         services=_rates_by_service(file.services),

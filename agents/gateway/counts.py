@@ -6,7 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 
-from agents.gateway.base import Result
+from agents.gateway.base import RequestResult
 from pipeline.model.clock import Clock
 from pipeline.telemetry import metrics as telemetry
 from pipeline.telemetry.instruments import counter, histogram, samples_of
@@ -21,7 +21,7 @@ REQUEST_BOUNDS_S = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30)
 TAKEN = "taken"
 
 
-class Counts:
+class GatewayCounts:
     """Counters of one gateway; only its event loop changes them."""
 
     def __init__(self, clock: Clock, receivers: Sequence[str]) -> None:
@@ -37,7 +37,7 @@ class Counts:
             self._seconds.labels(receiver)
             self._requests.labels(receiver, TAKEN)
 
-    def request(self, receiver: str, result: Result, sender: str, took_s: float) -> None:
+    def request(self, receiver: str, result: RequestResult, sender: str, took_s: float) -> None:
         """Count a request, and log one that was refused."""
         self._requests.labels(receiver, TAKEN if result.is_taken else result.reason).inc()
         self._seconds.labels(receiver).observe(max(0.0, took_s))

@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from agents.gateway.base import Decoded, Receiver, Refusal, Request, Setup, Skipped
+from agents.gateway.base import Decoded, DecodeSetup, PushProtocol, Refusal, Request, SkippedPart
 from agents.gateway.forms import read_form
 from agents.gateway.profiles import Pushed, joined, profile_parts
 from agents.profiles.formats import find_format
@@ -49,7 +49,7 @@ class _Event:
     rate_hz: float
 
 
-def decode(request: Request, setup: Setup) -> Decoded:
+def decode(request: Request, setup: DecodeSetup) -> Decoded:
     """Read the profiles of a form; its other files are left out.
 
     Raises:
@@ -111,19 +111,19 @@ def _moment(event: Mapping[str, Any], name: str) -> float:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
-def _file(name: str, data: bytes, event: _Event, request: Request, setup: Setup) -> Decoded:
+def _file(name: str, data: bytes, event: _Event, request: Request, setup: DecodeSetup) -> Decoded:
     """Return the messages of one file; an invalid file is skipped and does not affect the others."""
     try:
         unpacked = _unpacked(data, setup.max_unpacked_bytes)
         format_ = next(_formats_of(unpacked), "")
         if not format_:
-            return Decoded(skipped=(Skipped("not_cpu", f"{name}: no profile", is_wrong=False),))
+            return Decoded(skipped=(SkippedPart("not_cpu", f"{name}: no profile", is_wrong=False),))
         pushed = Pushed(unpacked, event.labels, event.start, event.end, event.rate_hz, format_, identity=name)
         return profile_parts(pushed, request, setup)
     except InvalidMessage as error:
-        return Decoded(skipped=(Skipped("malformed", f"{name}: {error}"),))
+        return Decoded(skipped=(SkippedPart("malformed", f"{name}: {error}"),))
     except Refusal as refusal:
-        return Decoded(skipped=(Skipped(refusal.reason, f"{name}: {refusal.text}"),))
+        return Decoded(skipped=(SkippedPart(refusal.reason, f"{name}: {refusal.text}"),))
 
 
 def _formats_of(data: bytes) -> Iterator[str]:
@@ -144,4 +144,4 @@ def _unpacked(data: bytes, max_bytes: int) -> bytes:
         raise InvalidMessage(str(error)) from None
 
 
-RECEIVER = Receiver("datadog", ("/profiling/v1/input", "/api/v2/profile"), decode)
+RECEIVER = PushProtocol("datadog", ("/profiling/v1/input", "/api/v2/profile"), decode)

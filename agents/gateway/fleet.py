@@ -12,7 +12,7 @@ import orjson
 from aiohttp import ClientPayloadError, web
 
 from agents.gateway.base import JSON, Refusal, malformed
-from agents.gateway.intake import Intake
+from agents.gateway.intake import RequestIntake
 from agents.gateway.rate_plans import RatePlans
 from agents.host.fleet.client import AGENTS_PATH, RULES_PATH, STATUS_PATH
 from agents.host.fleet.rules import HostRules, read_fleet_rules
@@ -67,7 +67,7 @@ class Statuses:
             self._forget(next(iter(self._kept)))
 
 
-class Fleet:
+class AgentFleet:
     """Rules of a file, and the statuses of the agents that follow them; the event loop alone uses it."""
 
     def __init__(self, path: Path, workloads: Sequence[Workload] = (), *, clock: Clock) -> None:
@@ -124,7 +124,7 @@ class Fleet:
             self._plans.update((status for at, status in heard if now - at <= SILENT_S), now)
 
 
-def add_fleet_routes(app: web.Application, fleet: Fleet, intake: Intake) -> None:
+def add_fleet_routes(app: web.Application, fleet: AgentFleet, intake: RequestIntake) -> None:
     """Serve rules and statuses to every client with a token of the gateway, whatever its services."""
 
     async def rules(sent: web.Request) -> web.Response:
@@ -149,7 +149,7 @@ def add_fleet_routes(app: web.Application, fleet: Fleet, intake: Intake) -> None
 _Handler = Callable[[web.Request], Awaitable[web.Response]]
 
 
-def _guarded(handler: _Handler, intake: Intake) -> _Handler:
+def _guarded(handler: _Handler, intake: RequestIntake) -> _Handler:
     """Check the token, and answer refusals."""
 
     async def handle(sent: web.Request) -> web.Response:

@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import unquote
 
-from agents.gateway.base import Receiver, Refusal, Request, Result, grpc_code
-from agents.gateway.intake import Intake
+from agents.gateway.base import PushProtocol, Refusal, Request, RequestResult, grpc_code
+from agents.gateway.intake import RequestIntake
 from agents.profiles.formats.protobuf import Schema
 from pipeline.http.serving import FINISH_S, bracketed
 from pipeline.model.clock import Clock
@@ -34,7 +34,7 @@ _STATUS = Schema(
 
 @asynccontextmanager
 async def listening(
-    receivers: Sequence[Receiver], intake: Intake, host: str, port: int, *, clock: Clock
+    receivers: Sequence[PushProtocol], intake: RequestIntake, host: str, port: int, *, clock: Clock
 ) -> AsyncIterator[str]:
     """Serve the methods of all receivers that have some, and yield the address.
 
@@ -68,7 +68,7 @@ async def listening(
         await server.stop(FINISH_S)
 
 
-def _behaviour(receiver: Receiver, method: str, intake: Intake, clock: Clock) -> Any:
+def _behaviour(receiver: PushProtocol, method: str, intake: RequestIntake, clock: Clock) -> Any:
     async def call(body: bytes, context: Any) -> bytes:
         import grpc
 
@@ -98,7 +98,7 @@ def peer_address(peer: str) -> str:
     return address.rpartition(":")[0].strip("[]") if kind in ("ipv4", "ipv6") else kind
 
 
-def _details(result: Result, code: int) -> tuple[tuple[str, bytes], ...]:
+def _details(result: RequestResult, code: int) -> tuple[tuple[str, bytes], ...]:
     """Return the time to wait before the next try, as trailing metadata."""
     if not result.retry_s:
         return ()

@@ -13,9 +13,18 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from agents.gateway.access import EVERYBODY, Client, find_client
-from agents.gateway.base import Decoded, Part, Receiver, Refusal, Request, Result, Setup, malformed
-from agents.gateway.counts import Counts
-from agents.gateway.quota import Budget, Rates
+from agents.gateway.base import (
+    Decoded,
+    DecodeSetup,
+    MessagePart,
+    PushProtocol,
+    Refusal,
+    Request,
+    RequestResult,
+    malformed,
+)
+from agents.gateway.counts import GatewayCounts
+from agents.gateway.quota import Rates, TokenBuckets
 from agents.gateway.unpacking import unpack_body
 from pipeline.model import Outgoing
 from pipeline.model.clock import Clock
@@ -45,10 +54,10 @@ class Outbox(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class IntakeRules:
     """Clients and rates. Without clients everybody may send."""
 
-    setup: Setup = field(default_factory=Setup)
+    setup: DecodeSetup = field(default_factory=DecodeSetup)
     clients: tuple[Client, ...] = (Client(EVERYBODY),)
     default: Rates = Rates()  # of a service
     services: Mapping[str, Rates] = field(default_factory=dict)
@@ -58,10 +67,10 @@ class Rules:
         return self.services.get(service, self.default)
 
 
-class Intake:
+class RequestIntake:
     """Takes requests. Only decoding leaves the event loop, so checking for room and adding are atomic."""
 
-    def __init__(self, rules: Rules, outbox: Outbox, counts: Counts, *, clock: Clock) -> None:
+    def __init__(self, rules: IntakeRules, outbox: Outbox, counts: GatewayCounts, *, clock: Clock) -> None:
         self.rules = rules
         self.counts = counts
         self._outbox = outbox
@@ -69,8 +78,8 @@ class Intake:
         self._threads = ThreadPoolExecutor(DECODERS, thread_name_prefix="decode")
         self._under_way_bytes = 0
         self._known: OrderedDict[str, None] = OrderedDict()
-        self._of_clients = Budget(), Budget()  # samples, bytes
-        self._of_services = Budget(), Budget()
+        self._of_clients = TokenBuckets(), TokenBuckets()  # samples, bytes
+        self._of_services = TokenBuckets(), TokenBuckets()
 
     def admit(self, authorization: str | None, size: int) -> Client:
         """Return the sender of a body of ``size`` bytes, before it is read.
@@ -107,7 +116,7 @@ class Intake:
         finally:
             self._under_way_bytes -= size
 
-    async def take(self, receiver: Receiver, client: Client, request: Request) -> Result:
+    async def take(self, receiver: PushProtocol, client: Client, request: Request) -> RequestResult:
         """Decode a request and publish its messages, all or none."""
         began = time.perf_counter()
         try:
@@ -118,7 +127,7 @@ class Intake:
         self.counts.request(receiver.name, result, sender, time.perf_counter() - began)
         return result
 
-    def publish(self, receiver: str, client: Client, decoded: Decoded, size: int) -> Result:
+    def publish(self, receiver: str, client: Client, decoded: Decoded, size: int) -> RequestResult:
         """Put the decoded messages into the buffer, all or none; ``size`` counts against rates.
 
         Raises:
@@ -145,7 +154,7 @@ class Intake:
         """End the threads."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _take(self, receiver: Receiver, client: Client, request: Request) -> Result:
+    async def _take(self, receiver: PushProtocol, client: Client, request: Request) -> RequestResult:
         decode = _decoding(receiver, request, self.rules.setup)
         decoded = await asyncio.get_running_loop().run_in_executor(self._threads, decode)
         return self.publish(receiver.name, client, decoded, len(request.body))
@@ -157,7 +166,7 @@ class Intake:
             for budget in self._of_services:
                 _check_budget(budget, service, now, f"service {service}")
 
-    def _spend(self, parts: Sequence[Part], client: Client, size: int, now: float) -> None:
+    def _spend(self, parts: Sequence[MessagePart], client: Client, size: int, now: float) -> None:
         self._of_clients[0].spend(client.name, sum(p.samples for p in parts), client.rates.samples_per_s, now)
         self._of_clients[1].spend(client.name, size, client.rates.bytes_per_s, now)
         for part in parts:
@@ -166,7 +175,7 @@ class Intake:
             self._of_services[1].spend(part.service, len(part.message.value), rates.bytes_per_s, now)
 
 
-def decode_request(receiver: Receiver, request: Request, setup: Setup) -> Decoded:
+def decode_request(receiver: PushProtocol, request: Request, setup: DecodeSetup) -> Decoded:
     """Unpack and decode a request.
 
     Raises:
@@ -180,22 +189,22 @@ def decode_request(receiver: Receiver, request: Request, setup: Setup) -> Decode
         raise malformed(error) from None
 
 
-def _decoding(receiver: Receiver, request: Request, setup: Setup) -> Callable[[], Decoded]:
+def _decoding(receiver: PushProtocol, request: Request, setup: DecodeSetup) -> Callable[[], Decoded]:
     return lambda: decode_request(receiver, request, setup)
 
 
-def _result(decoded: Decoded) -> Result:
+def _result(decoded: Decoded) -> RequestResult:
     """Return the result of a request that was taken; if all of its parts are wrong, it is malformed."""
     taken = len(decoded.parts)
     wrong = [skipped for skipped in decoded.skipped if skipped.is_wrong]
     if wrong and not taken:
-        return Result(400, wrong[0].text, wrong[0].reason, decoded.skipped)
+        return RequestResult(400, wrong[0].text, wrong[0].reason, decoded.skipped)
     left = "; ".join(f"left out: {skipped.text}" for skipped in decoded.skipped[:3])
     text = "; ".join(part for part in (f"took {taken}", left) if part)
-    return Result(200, text, "", decoded.skipped, headers=decoded.headers)
+    return RequestResult(200, text, "", decoded.skipped, headers=decoded.headers)
 
 
-def _check_budget(budget: Budget, name: str, now: float, what: str) -> None:
+def _check_budget(budget: TokenBuckets, name: str, now: float, what: str) -> None:
     wait_s = budget.wait_s(name, now)
     if wait_s > 0:
         raise Refusal(429, "rate", f"{what} is over its rate", retry_s=math.ceil(wait_s))

@@ -14,13 +14,13 @@ import xxhash
 from agents.gateway.base import (
     JSON,
     PROTOBUF,
+    AnswerBody,
     Decoded,
-    Receiver,
-    Reply,
+    DecodeSetup,
+    PushProtocol,
     Request,
-    Result,
-    Setup,
-    Skipped,
+    RequestResult,
+    SkippedPart,
     grpc_code,
 )
 from agents.gateway.profiles import Pushed, counts_cpu, joined, reading_parts
@@ -39,7 +39,7 @@ ANSWERS = Schema(
 )
 
 
-def decode(request: Request, setup: Setup) -> Decoded:
+def decode(request: Request, setup: DecodeSetup) -> Decoded:
     """Read the profiles of every resource of a request, a protocol buffer or its JSON."""
     data = read_message(request, OTLP, "ProfilesData")
     resources = []
@@ -47,53 +47,53 @@ def decode(request: Request, setup: Setup) -> Decoded:
     for number, (attributes, reading) in enumerate(resource_readings(data)):
         if not counts_cpu(reading.measure):
             text = f"{reading.measure.type}: not CPU"
-            resources.append(Decoded(skipped=(Skipped("not_cpu", text, is_wrong=False),)))
+            resources.append(Decoded(skipped=(SkippedPart("not_cpu", text, is_wrong=False),)))
             continue
         try:
             pushed = Pushed(b"", attributes, identity=f"{whole}/{number}")
             resources.append(reading_parts(reading, pushed, request, setup))
         except InvalidMessage as error:
-            resources.append(Decoded(skipped=(Skipped("malformed", str(error)),)))
+            resources.append(Decoded(skipped=(SkippedPart("malformed", str(error)),)))
     return joined(resources)
 
 
-def reply(request: Request, result: Result) -> Reply:
+def reply(request: Request, result: RequestResult) -> AnswerBody:
     """Answer the number of rejected profiles, or the status of gRPC with the reason of a refusal."""
     if request.media_type == JSON:
-        return Reply(_json_answer(result) if result.is_taken else json_status(result), JSON)
+        return AnswerBody(_json_answer(result) if result.is_taken else json_status(result), JSON)
     if result.is_taken:
         return partial_success(result.wrong)
     return grpc_status(result)
 
 
-def partial_success(rejected: Sequence[Skipped]) -> Reply:
+def partial_success(rejected: Sequence[SkippedPart]) -> AnswerBody:
     """Answer the number of rejected parts, and the text of the first."""
     answer = ANSWERS["Response"]()
     if rejected:
         answer.partial_success.rejected = len(rejected)
         answer.partial_success.error_message = rejected[0].text.encode()
-    return Reply(answer.SerializeToString(), PROTOBUF[0])
+    return AnswerBody(answer.SerializeToString(), PROTOBUF[0])
 
 
-def _json_answer(result: Result) -> bytes:
+def _json_answer(result: RequestResult) -> bytes:
     if not result.wrong:
         return b"{}"
     rejected = {"rejectedProfiles": str(len(result.wrong)), "errorMessage": result.wrong[0].text}
     return orjson.dumps({"partialSuccess": rejected})
 
 
-def grpc_status(result: Result) -> Reply:
+def grpc_status(result: RequestResult) -> AnswerBody:
     """Return the status of gRPC with the reason of a refusal."""
     status = ANSWERS["Status"](code=grpc_code(result.status)[0], message=result.text.encode())
-    return Reply(status.SerializeToString(), PROTOBUF[0])
+    return AnswerBody(status.SerializeToString(), PROTOBUF[0])
 
 
-def json_status(result: Result) -> bytes:
+def json_status(result: RequestResult) -> bytes:
     """Return the same status as JSON."""
     return orjson.dumps({"code": grpc_code(result.status)[0], "message": result.text})
 
 
-RECEIVER = Receiver(
+RECEIVER = PushProtocol(
     "otlp_profiles",
     (
         "/v1development/profiles",

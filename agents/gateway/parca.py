@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from agents.gateway.base import JSON, Receiver, Reply, Request, Result
+from agents.gateway.base import JSON, AnswerBody, PushProtocol, Request, RequestResult
 from agents.gateway.raw_series import RawSeries, SeriesForm
 from agents.profiles.formats.protobuf import Schema, text_of
 
@@ -27,11 +27,11 @@ PARCA = Schema(
 )
 
 
-def reply(request: Request, result: Result) -> Reply:
+def reply(request: Request, result: RequestResult) -> AnswerBody:
     """Answer an empty message, or as gateways of gRPC spell an error."""
     if request.media_type != JSON and result.is_taken:
-        return Reply(b"", request.media_type)
-    return Reply(b"{}" if result.is_taken else orjson.dumps({"message": result.text}), JSON)
+        return AnswerBody(b"", request.media_type)
+    return AnswerBody(b"{}" if result.is_taken else orjson.dumps({"message": result.text}), JSON)
 
 
 def _series(message: Any) -> Iterator[RawSeries]:
@@ -40,7 +40,7 @@ def _series(message: Any) -> Iterator[RawSeries]:
         yield RawSeries(labels, tuple((sample.raw_profile, "") for sample in series.samples))
 
 
-RECEIVER = Receiver(
+RECEIVER = PushProtocol(
     "parca",
     ("/parca.profilestore.v1alpha1.ProfileStoreService/WriteRaw", "/profiles/writeraw"),
     SeriesForm(PARCA, _series).decode,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agents.gateway.base import Decoded, Receiver, Request, Setup
+from agents.gateway.base import Decoded, DecodeSetup, PushProtocol, Request
 from agents.gateway.profiles import Pushed, profile_parts
 from agents.gateway.times import moment, number
 from agents.profiles.formats import AUTO, format_names
@@ -11,7 +11,7 @@ from pipeline.model.errors import InvalidMessage
 _OWN = frozenset(("from", "until", "rate", "format"))
 
 
-def decode(request: Request, setup: Setup) -> Decoded:
+def decode(request: Request, setup: DecodeSetup) -> Decoded:
     """Read the body as a file; parameters of the address besides times, rate and format are labels."""
     query = request.query
     name = query.get("format", AUTO)
@@ -28,4 +28,4 @@ def decode(request: Request, setup: Setup) -> Decoded:
     return profile_parts(pushed, request, setup)
 
 
-RECEIVER = Receiver("pprof", ("/pprof",), decode)
+RECEIVER = PushProtocol("pprof", ("/pprof",), decode)

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import xxhash
 
-from agents.gateway.base import Decoded, Part, Receiver, Request, Setup, Skipped
+from agents.gateway.base import Decoded, DecodeSetup, MessagePart, PushProtocol, Request, SkippedPart
 from agents.gateway.profiles import OLDEST_S
-from agents.profiles.message import Source, encode_within
+from agents.profiles.message import ProfileOrigin, encode_within
 from agents.profiles.profile_files import profile_key
 from pipeline.files.values import service_name
 from pipeline.messages.measurements import decode_profile, profile_to_json
@@ -20,7 +20,7 @@ from pipeline.model.errors import InvalidMessage
 from pipeline.model.units import DAY_S
 
 
-def decode(request: Request, setup: Setup) -> Decoded:
+def decode(request: Request, setup: DecodeSetup) -> Decoded:
     """Check a message; without an id it gets one of its content, since a client may send it again."""
     profile = decode_profile(request.body, now=request.now)
     try:
@@ -31,10 +31,10 @@ def decode(request: Request, setup: Setup) -> Decoded:
         raise InvalidMessage(f"end: more than {OLDEST_S / DAY_S:.0f} days ago")
     profile = replace(profile, id=profile.id or xxhash.xxh3_128_hexdigest(request.body))
     encoded, lost = encode_within(profile_to_json(profile), setup.max_message_bytes)
-    skipped = (Skipped("oversized_stacks", f"{lost} samples of oversized stacks"),) if lost else ()
-    key = profile_key(Source(profile.service, profile.host))
+    skipped = (SkippedPart("oversized_stacks", f"{lost} samples of oversized stacks"),) if lost else ()
+    key = profile_key(ProfileOrigin(profile.service, profile.host))
     parts = (
-        Part(
+        MessagePart(
             Outgoing("profiles", key, part.value),
             profile.service,
             part.samples,
@@ -45,4 +45,4 @@ def decode(request: Request, setup: Setup) -> Decoded:
     return Decoded(tuple(parts), skipped)
 
 
-RECEIVER = Receiver("smidgen", ("/profiles",), decode)
+RECEIVER = PushProtocol("smidgen", ("/profiles",), decode)

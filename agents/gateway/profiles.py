@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import orjson
 import xxhash
 
-from agents.gateway.base import Decoded, Part, Refusal, Request, Setup, Skipped
+from agents.gateway.base import Decoded, DecodeSetup, MessagePart, Refusal, Request, SkippedPart
 from agents.gateway.labels import find_origin
 from agents.profiles.annotate import ANNOTATION_FILE, annotation_name
 from agents.profiles.formats import (
@@ -25,7 +25,7 @@ from agents.profiles.formats import (
 )
 from agents.profiles.formats.base import Record
 from agents.profiles.formats.pprof import PprofFormat
-from agents.profiles.message import Source, build_profile, encode_within
+from agents.profiles.message import ProfileOrigin, build_profile, encode_within
 from agents.profiles.profile_files import profile_key
 from pipeline.files.unpacking import UnpackError, gunzip
 from pipeline.messages.fields import EARLIEST_S, LATEST_S
@@ -72,7 +72,7 @@ class Pushed:
     identity: str = ""
 
 
-def profile_parts(pushed: Pushed, request: Request, setup: Setup) -> Decoded:
+def profile_parts(pushed: Pushed, request: Request, setup: DecodeSetup) -> Decoded:
     """Return the messages of a profile; none if it is not one of CPU.
 
     Raises:
@@ -81,7 +81,7 @@ def profile_parts(pushed: Pushed, request: Request, setup: Setup) -> Decoded:
     """
     reading = _begin(_unpacked(pushed.data, setup), pushed, setup)
     if not counts_cpu(reading.measure):
-        return Decoded(skipped=(Skipped("not_cpu", f"{reading.measure.type}: not CPU", is_wrong=False),))
+        return Decoded(skipped=(SkippedPart("not_cpu", f"{reading.measure.type}: not CPU", is_wrong=False),))
     return reading_parts(reading, pushed, request, setup)
 
 
@@ -92,7 +92,7 @@ def counts_cpu(measure: Measure) -> bool:
     return timed and bool(words & _CPU_WORDS) and not words & _OTHER_WORDS
 
 
-def reading_parts(reading: Reading, pushed: Pushed, request: Request, setup: Setup) -> Decoded:
+def reading_parts(reading: Reading, pushed: Pushed, request: Request, setup: DecodeSetup) -> Decoded:
     """Return the messages of a profile of CPU that is being read.
 
     Raises:
@@ -108,18 +108,18 @@ def reading_parts(reading: Reading, pushed: Pushed, request: Request, setup: Set
     if parsed.samples > MAX_COUNT:
         raise InvalidMessage(f"profile: {parsed.samples} samples, more than {MAX_COUNT}")
     stacks = _under_endpoint(parsed.stacks, origin.endpoint)
-    source = Source(origin.service, origin.host, origin.release, origin.labels, rate_hz)
+    source = ProfileOrigin(origin.service, origin.host, origin.release, origin.labels, rate_hz)
     profile_id = _identity(pushed, origin.host)
     profile = build_profile(stacks, source=source, start=start, end=end, id=profile_id)
     encoded, lost = encode_within(profile, setup.max_message_bytes)
     skipped = []
     if parsed.invalid:
         text = f"{parsed.invalid} records, first {parsed.first_invalid}"
-        skipped.append(Skipped("invalid_records", text, is_wrong=False))
+        skipped.append(SkippedPart("invalid_records", text, is_wrong=False))
     if lost:
-        skipped.append(Skipped("oversized_stacks", f"{lost} samples of oversized stacks"))
+        skipped.append(SkippedPart("oversized_stacks", f"{lost} samples of oversized stacks"))
     parts = (
-        Part(
+        MessagePart(
             Outgoing("profiles", profile_key(source), part.value),
             origin.service,
             part.samples,
@@ -136,7 +136,7 @@ def joined(decoded: Sequence[Decoded]) -> Decoded:
     return Decoded(parts, tuple(skipped for profile in decoded for skipped in profile.skipped))
 
 
-def _unpacked(data: bytes, setup: Setup) -> bytes:
+def _unpacked(data: bytes, setup: DecodeSetup) -> bytes:
     if not data.startswith(_GZIP):
         return data
     try:
@@ -150,7 +150,7 @@ def _unpacked(data: bytes, setup: Setup) -> bytes:
     return unpacked
 
 
-def _begin(data: bytes, pushed: Pushed, setup: Setup) -> Reading:
+def _begin(data: bytes, pushed: Pushed, setup: DecodeSetup) -> Reading:
     if not data:
         raise InvalidMessage("profile: empty")
     try:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agents.gateway.base import Decoded, Receiver, Refusal, Request, Setup, Skipped
+from agents.gateway.base import Decoded, DecodeSetup, PushProtocol, Refusal, Request, SkippedPart
 from agents.gateway.forms import read_form
 from agents.gateway.profiles import Pushed, profile_parts
 from agents.gateway.times import moment, number
@@ -34,14 +34,14 @@ _FORMATS: Mapping[str, str] = {
 }
 
 
-def decode(request: Request, setup: Setup) -> Decoded:
+def decode(request: Request, setup: DecodeSetup) -> Decoded:
     """Read one profile: collapsed stacks or lines, pprof, JFR or speedscope, plain or in a form."""
     query = request.query
     name, labels = parse_name(query.get("name", ""))
     format_name = query.get("format", "")
     end_of_name = name.rpartition(".")[2]
     if end_of_name in _OTHER_ENDS or (not format_name and query.get("units", "") not in _SAMPLES):
-        return Decoded(skipped=(Skipped("not_cpu", f"{name[:200]}: not CPU", is_wrong=False),))
+        return Decoded(skipped=(SkippedPart("not_cpu", f"{name[:200]}: not CPU", is_wrong=False),))
     data, format_ = _profile(request, format_name)
     if format_name == "lines":
         data = b"".join(line + b" 1\n" for line in data.splitlines() if line.strip())
@@ -95,4 +95,4 @@ def _profile(request: Request, format_name: str) -> tuple[bytes, str]:
     return profile, _FORMATS[format_name] if format_name else AUTO
 
 
-RECEIVER = Receiver("pyroscope_ingest", ("/ingest",), decode)
+RECEIVER = PushProtocol("pyroscope_ingest", ("/ingest",), decode)

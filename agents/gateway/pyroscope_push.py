@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from agents.gateway.base import JSON, Receiver, Reply, Request, Result, grpc_code
+from agents.gateway.base import JSON, AnswerBody, PushProtocol, Request, RequestResult, grpc_code
 from agents.gateway.raw_series import RawSeries, SeriesForm
 from agents.profiles.formats.protobuf import Schema, text_of
 
@@ -25,12 +25,12 @@ PUSH = Schema(
 )
 
 
-def reply(request: Request, result: Result) -> Reply:
+def reply(request: Request, result: RequestResult) -> AnswerBody:
     """Answer an empty message, or an error of Connect."""
     if result.is_taken:
-        return Reply(b"{}", JSON) if request.media_type == JSON else Reply(b"", request.media_type)
+        return AnswerBody(b"{}", JSON) if request.media_type == JSON else AnswerBody(b"", request.media_type)
     code = grpc_code(result.status)[1].lower()
-    return Reply(orjson.dumps({"code": code, "message": result.text}), JSON)
+    return AnswerBody(orjson.dumps({"code": code, "message": result.text}), JSON)
 
 
 def _series(message: Any) -> Iterator[RawSeries]:
@@ -40,7 +40,7 @@ def _series(message: Any) -> Iterator[RawSeries]:
         yield RawSeries(labels, profiles)
 
 
-RECEIVER = Receiver(
+RECEIVER = PushProtocol(
     "pyroscope_push",
     ("/push.v1.PusherService/Push",),
     SeriesForm(PUSH, _series).decode,

@@ -20,7 +20,7 @@ class Rates:
     bytes_per_s: float = 0.0
 
 
-class Budget:
+class TokenBuckets:
     """Spending of each name, in a token bucket of ``BURST_S`` seconds.
 
     A name that has not overdrawn may spend any amount at once, and then waits until that is paid back: else a

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agents.gateway.base import JSON, PROTOBUF, Decoded, Refusal, Request, Setup, Skipped
+from agents.gateway.base import JSON, PROTOBUF, Decoded, DecodeSetup, Refusal, Request, SkippedPart
 from agents.gateway.profiles import Pushed, joined, profile_parts
 from agents.profiles.formats.protobuf import Schema
 from pipeline.model.errors import InvalidMessage
@@ -27,13 +27,13 @@ class SeriesForm:
     schema: Schema
     series: Callable[[Any], Iterator[RawSeries]]
 
-    def decode(self, request: Request, setup: Setup) -> Decoded:
+    def decode(self, request: Request, setup: DecodeSetup) -> Decoded:
         """Read all series of a request, of protocol buffers or JSON."""
         message = read_message(request, self.schema, "Request")
         return series_parts(self.series(message), request, setup)
 
 
-def series_parts(series: Iterator[RawSeries], request: Request, setup: Setup) -> Decoded:
+def series_parts(series: Iterator[RawSeries], request: Request, setup: DecodeSetup) -> Decoded:
     """Return the messages of all profiles; invalid profiles are skipped and do not affect the others."""
     profiles = []
     for labelled in series:
@@ -42,9 +42,9 @@ def series_parts(series: Iterator[RawSeries], request: Request, setup: Setup) ->
                 pushed = Pushed(data, labelled.labels, format="pprof", identity=identity)
                 profiles.append(profile_parts(pushed, request, setup))
             except InvalidMessage as error:
-                profiles.append(Decoded(skipped=(Skipped("malformed", str(error)),)))
+                profiles.append(Decoded(skipped=(SkippedPart("malformed", str(error)),)))
             except Refusal as refusal:
-                profiles.append(Decoded(skipped=(Skipped(refusal.reason, refusal.text),)))
+                profiles.append(Decoded(skipped=(SkippedPart(refusal.reason, refusal.text),)))
     if not profiles:
         raise InvalidMessage("series: holds no profile")
     return joined(profiles)

@@ -11,9 +11,9 @@ from agents.gateway import (
     pyroscope_ingest,
     pyroscope_push,
 )
-from agents.gateway.base import Receiver
+from agents.gateway.base import PushProtocol
 
-RECEIVERS: tuple[Receiver, ...] = (
+RECEIVERS: tuple[PushProtocol, ...] = (
     pyroscope_ingest.RECEIVER,
     pyroscope_push.RECEIVER,
     otlp_profiles.RECEIVER,

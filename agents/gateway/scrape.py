@@ -10,10 +10,10 @@ import aiohttp
 import xxhash
 
 from agents.gateway.access import EVERYBODY, Client
-from agents.gateway.base import Decoded, Receiver, Refusal, Request, Setup
-from agents.gateway.intake import Intake
+from agents.gateway.base import Decoded, DecodeSetup, PushProtocol, Refusal, Request
+from agents.gateway.intake import RequestIntake
 from agents.gateway.profiles import Pushed, profile_parts
-from agents.gateway.targets import Target
+from agents.gateway.targets import ScrapeTarget
 from pipeline.model.clock import Clock
 
 log = logging.getLogger(__name__)
@@ -35,28 +35,28 @@ _HEADERS: Mapping[str, Mapping[str, str]] = {
 }
 
 
-def decode_fetched(request: Request, setup: Setup) -> Decoded:
+def decode_fetched(request: Request, setup: DecodeSetup) -> Decoded:
     """Read a profile that was fetched; the query of the request are its labels."""
     pushed = Pushed(request.body, request.query, identity=request.path)
     return profile_parts(pushed, request, setup)
 
 
-FETCHED = Receiver("scrape", (), decode_fetched)
+FETCHED = PushProtocol("scrape", (), decode_fetched)
 """Receiver of fetched profiles: they are processed like pushed ones, but have no path."""
 
 
 class Scraper:
     """Fetches every target once an interval, at a moment derived from its name, to spread the load."""
 
-    def __init__(self, intake: Intake, metrics: Receiver | None = None, *, clock: Clock) -> None:
+    def __init__(self, intake: RequestIntake, metrics: PushProtocol | None = None, *, clock: Clock) -> None:
         self._intake = intake
         self._receivers = {"profile": FETCHED, "metrics": metrics}
         self._clock = clock
         self._slots = asyncio.Semaphore(MAX_AT_ONCE)
-        self._running: dict[Target, asyncio.Task[None]] = {}
+        self._running: dict[ScrapeTarget, asyncio.Task[None]] = {}
         self._session: aiohttp.ClientSession | None = None
 
-    def follow(self, targets: Sequence[Target]) -> None:
+    def follow(self, targets: Sequence[ScrapeTarget]) -> None:
         """Fetch these targets from now on; targets that are fetched already continue."""
         wanted = set(targets)
         for target in set(self._running) - wanted:
@@ -74,13 +74,13 @@ class Scraper:
         if self._session:
             await self._session.close()
 
-    async def _fetch_always(self, target: Target) -> None:
+    async def _fetch_always(self, target: ScrapeTarget) -> None:
         while True:
             await asyncio.sleep(wait_s(target, self._clock()))
             async with self._slots:
                 await self._fetch(target)
 
-    async def _fetch(self, target: Target) -> None:
+    async def _fetch(self, target: ScrapeTarget) -> None:
         try:
             body, content_type = await self._download(target)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
@@ -99,7 +99,7 @@ class Scraper:
         result = await self._intake.take(receiver, Client(EVERYBODY), request)
         self._intake.counts.scrape("taken" if result.is_taken else result.reason)
 
-    async def _download(self, target: Target) -> tuple[bytes, str]:
+    async def _download(self, target: ScrapeTarget) -> tuple[bytes, str]:
         if self._session is None:
             self._session = aiohttp.ClientSession(trust_env=False, auto_decompress=False)
         timeout = aiohttp.ClientTimeout(total=target.seconds + GRACE_S)
@@ -116,7 +116,7 @@ class Scraper:
             return bytes(body), answer.headers.get("Content-Type", "")
 
 
-def wait_s(target: Target, now: float) -> float:
+def wait_s(target: ScrapeTarget, now: float) -> float:
     """Return the seconds to the target's next moment: one in each interval, derived from its name."""
     share = xxhash.xxh3_64_intdigest(target.name.encode()) / 2**64
     return (share * target.interval_s - now) % target.interval_s

@@ -10,8 +10,8 @@ from dataclasses import replace
 from aiohttp import ClientPayloadError, web
 
 from agents.gateway.access import authorization_of
-from agents.gateway.base import Receiver, Refusal, Reply, Request, Result
-from agents.gateway.intake import Intake
+from agents.gateway.base import AnswerBody, PushProtocol, Refusal, Request, RequestResult
+from agents.gateway.intake import RequestIntake
 from pipeline.model.clock import Clock
 from pipeline.telemetry.metrics import Sample, exposition
 
@@ -29,12 +29,17 @@ IsFull = Callable[[], bool]
 
 
 def make_app(
-    receivers: Sequence[Receiver], intake: Intake, metrics: Metrics, is_full: IsFull, *, clock: Clock
+    receivers: Sequence[PushProtocol],
+    intake: RequestIntake,
+    metrics: Metrics,
+    is_full: IsFull,
+    *,
+    clock: Clock,
 ) -> web.Application:
     """Return the application: POST to every route of a receiver, GET /healthz and /metrics."""
     app = web.Application(client_max_size=MAX_BODY_BYTES)
 
-    def handler(receiver: Receiver) -> Callable[[web.Request], object]:
+    def handler(receiver: PushProtocol) -> Callable[[web.Request], object]:
         async def handle(request: web.Request) -> web.Response:
             return await _answer(receiver, request, intake, clock)
 
@@ -60,7 +65,9 @@ def make_app(
     return app
 
 
-async def _answer(receiver: Receiver, sent: web.Request, intake: Intake, clock: Clock) -> web.Response:
+async def _answer(
+    receiver: PushProtocol, sent: web.Request, intake: RequestIntake, clock: Clock
+) -> web.Response:
     headers = {name.lower(): value for name, value in sent.headers.items()}
     request = Request(sent.path, b"", clock(), sent.remote or "", dict(sent.query), headers)
     try:
@@ -94,7 +101,7 @@ async def _body(sent: web.Request) -> bytes:
         raise Refusal(408, "slow", "the body did not come in time") from None
 
 
-def _response(reply: Reply, result: Result) -> web.Response:
+def _response(reply: AnswerBody, result: RequestResult) -> web.Response:
     response = web.Response(
         status=result.status, body=reply.body, content_type=reply.media_type, headers=result.headers
     )

@@ -12,9 +12,9 @@ from functools import partial
 from pathlib import Path
 
 from agents.gateway import grpc_server
-from agents.gateway.counts import Counts
-from agents.gateway.fleet import Fleet, add_fleet_routes
-from agents.gateway.intake import Intake, Rules
+from agents.gateway.counts import GatewayCounts
+from agents.gateway.fleet import AgentFleet, add_fleet_routes
+from agents.gateway.intake import IntakeRules, RequestIntake
 from agents.gateway.receivers import RECEIVERS
 from agents.gateway.scrape import Scraper
 from agents.gateway.server import make_app
@@ -63,7 +63,7 @@ class Endpoint:
     buffer_bytes: int
     spool: SpoolOptions | None = None
     targets: Path | None = None  # whose profiles and metrics are fetched
-    fleet: Fleet | None = None  # rules that host agents follow
+    fleet: AgentFleet | None = None  # rules that host agents follow
     metric_map: MetricMap = field(default_factory=MetricMap)
 
 
@@ -94,7 +94,12 @@ class BufferedOutbox(BackgroundPublisher):
 
 
 async def serve(
-    rules: Rules, connect: Connect, endpoint: Endpoint, *, clock: Clock, ready: Callable[[list[str]], None]
+    rules: IntakeRules,
+    connect: Connect,
+    endpoint: Endpoint,
+    *,
+    clock: Clock,
+    ready: Callable[[list[str]], None],
 ) -> bool:
     """Take requests until SIGINT or SIGTERM; return whether the broker has all messages that were taken.
 
@@ -107,8 +112,8 @@ async def serve(
     outbox = BufferedOutbox(connect, endpoint.buffer_bytes, endpoint.spool)
     metrics = ServiceMetrics(endpoint.metric_map)
     receivers = (*RECEIVERS, *metrics.receivers)
-    counts = Counts(clock, [receiver.name for receiver in receivers])
-    intake = Intake(rules, outbox, counts, clock=clock)
+    counts = GatewayCounts(clock, [receiver.name for receiver in receivers])
+    intake = RequestIntake(rules, outbox, counts, clock=clock)
     outbox.start()
     try:
         async with AsyncExitStack() as opened:

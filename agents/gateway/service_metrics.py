@@ -12,21 +12,21 @@ from dataclasses import replace
 from agents.gateway.base import (
     JSON,
     PROTOBUF,
+    AnswerBody,
     Decoded,
-    Receiver,
+    DecodeSetup,
+    PushProtocol,
     Refusal,
-    Reply,
     Request,
-    Result,
-    Setup,
-    Skipped,
+    RequestResult,
+    SkippedPart,
 )
 from agents.gateway.otlp_profiles import grpc_status, json_status, partial_success
 from agents.metrics import (
     MetricMap,
-    Reading,
     Readings,
     Replicas,
+    SeriesReading,
     read_exposition,
     read_otlp_json,
     read_otlp_metrics,
@@ -52,10 +52,10 @@ class ServiceMetrics:
         self._conversion = Conversion(metric_map)
         self._replicas = Replicas()
         self._families: dict[str, Family] = {}
-        self.fetched = Receiver("metrics_scrape", (), self._decode_page)
-        self.receivers: tuple[Receiver, ...] = (
-            Receiver("remote_write", ("/api/v1/write",), self._decode_write, _reply_write),
-            Receiver(
+        self.fetched = PushProtocol("metrics_scrape", (), self._decode_page)
+        self.receivers: tuple[PushProtocol, ...] = (
+            PushProtocol("remote_write", ("/api/v1/write",), self._decode_write, _reply_write),
+            PushProtocol(
                 "otlp_metrics",
                 ("/v1/metrics", "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export"),
                 self._decode_otlp,
@@ -77,7 +77,7 @@ class ServiceMetrics:
         counted.update(self._replicas.counts)
         return [(GATEWAY_READINGS, {"outcome": outcome}, count) for outcome, count in counted.items()]
 
-    def _decode_write(self, request: Request, _setup: Setup) -> Decoded:
+    def _decode_write(self, request: Request, _setup: DecodeSetup) -> Decoded:
         if request.media_type not in ("", *PROTOBUF):
             raise Refusal(415, "content_type", f"Content-Type: should be {PROTOBUF[0]}")
         if len(self._families) > MAX_FAMILIES:
@@ -87,11 +87,11 @@ class ServiceMetrics:
         decoded = self._decoded(readings, request, self._replicas)
         return replace(decoded, headers=_written(readings)) if V2_TYPE in content_type else decoded
 
-    def _decode_otlp(self, request: Request, _setup: Setup) -> Decoded:
+    def _decode_otlp(self, request: Request, _setup: DecodeSetup) -> Decoded:
         read = read_otlp_json if request.media_type == JSON else read_otlp_metrics
         return self._decoded(read(request.body), request)
 
-    def _decode_page(self, request: Request, _setup: Setup) -> Decoded:
+    def _decode_page(self, request: Request, _setup: DecodeSetup) -> Decoded:
         """Read a page that was fetched; the query of the request are the target's labels."""
         try:
             text = request.body.decode("utf-8")
@@ -105,10 +105,10 @@ class ServiceMetrics:
 
     def _decoded(self, every: Readings, request: Request, replicas: Replicas | None = None) -> Decoded:
         """Return readings to be converted; invalid ones make the request wrong if it has no others."""
-        skipped: tuple[Skipped, ...] = ()
+        skipped: tuple[SkippedPart, ...] = ()
         if every.invalid:
             text = f"{every.first_invalid} ({every.invalid} in all)"
-            skipped = (Skipped("malformed", text, is_wrong=not every.readings),)
+            skipped = (SkippedPart("malformed", text, is_wrong=not every.readings),)
         services = {self._map.service_of(dict(reading.labels)) for reading in every.readings} - {""}
 
         def take(client: str) -> None:
@@ -122,7 +122,7 @@ class ServiceMetrics:
         )
 
 
-def _labelled(reading: Reading, target: Mapping[str, str]) -> Reading:
+def _labelled(reading: SeriesReading, target: Mapping[str, str]) -> SeriesReading:
     """Return a reading with its target's labels; its own label of the same name becomes ``exported_NAME``."""
     own = {f"exported_{name}" if name in target else name: value for name, value in reading.labels}
     return replace(reading, labels=tuple(sorted({**own, **target}.items())))
@@ -134,15 +134,15 @@ def _written(readings: Readings) -> Mapping[str, str]:
     return {f"X-Prometheus-Remote-Write-{name}-Written": str(count) for name, count in written.items()}
 
 
-def _reply_write(_request: Request, result: Result) -> Reply:
+def _reply_write(_request: Request, result: RequestResult) -> AnswerBody:
     """Answer an empty body if the request was taken, as Prometheus expects, else one line."""
-    return Reply(b"" if result.is_taken else result.text.encode() + b"\n")
+    return AnswerBody(b"" if result.is_taken else result.text.encode() + b"\n")
 
 
-def _reply_otlp(request: Request, result: Result) -> Reply:
+def _reply_otlp(request: Request, result: RequestResult) -> AnswerBody:
     """Answer the number of rejected points, or the status of gRPC with the reason of a refusal."""
     if request.media_type == JSON:
-        return Reply(b"{}" if result.is_taken else json_status(result), JSON)
+        return AnswerBody(b"{}" if result.is_taken else json_status(result), JSON)
     if not result.is_taken:
         return grpc_status(result)
     return partial_success(result.skipped)

@@ -54,7 +54,7 @@ class _File(StrictModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ScrapeTarget:
     """A service's process whose profile or metrics are fetched every ``interval_s`` seconds."""
 
     name: str
@@ -65,7 +65,7 @@ class Target:
     collects: Collected = "profile"
 
 
-def load_targets(path: Path) -> tuple[Target, ...]:
+def load_targets(path: Path) -> tuple[ScrapeTarget, ...]:
     """Read the file.
 
     Raises:
@@ -79,13 +79,13 @@ def load_targets(path: Path) -> tuple[Target, ...]:
     return targets
 
 
-def _target(entry: _Target) -> Target:
+def _target(entry: _Target) -> ScrapeTarget:
     address = entry.address if "://" in entry.address else f"http://{entry.address}"
     host = entry.host or urlsplit(address).netloc.rpartition("@")[2]  # without user and password
     labels = {**entry.labels, "service": entry.service, "host": host}
     path = entry.path or DEFAULT_PATHS[entry.collect]
     sampled = f"?{urlencode({'seconds': entry.seconds})}" if entry.collect == "profile" else ""
-    return Target(
+    return ScrapeTarget(
         name=f"{entry.service} at {address.rstrip('/')}{path}",
         url=f"{address.rstrip('/')}{path}{sampled}",
         labels=tuple(labels.items()),

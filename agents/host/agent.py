@@ -14,9 +14,9 @@ from agents.host.adaptive import WINDOW_S, AdaptiveRates, stepped
 from agents.host.budget import BudgetState, adjust_level, rate_at
 from agents.host.choice import choose
 from agents.host.cost import CostMeter
-from agents.host.discovery import Discovery, Found, Scan
+from agents.host.discovery import Discovery, MatchedProcess, ProcessScan
 from agents.host.fleet.status import ServiceDemand
-from agents.host.numbers import HostNumbers, State
+from agents.host.numbers import AgentState, HostNumbers
 from agents.host.parts import Encoded, Part, encode_part, merge_parts
 from agents.host.proc import ProcReader
 from agents.host.process_sampling import SamplingSettings
@@ -77,7 +77,7 @@ class HostAgent:
         )
         self._cost = CostMeter()
         self._cost_share = 0.0
-        self._scan: Scan | None = None
+        self._scan: ProcessScan | None = None
         self._waiting = 0
         self._reported_waiting = False
 
@@ -99,7 +99,7 @@ class HostAgent:
                 log.info("%s: %.3g Hz are planned", service, planned_hz)
             self._planned_hz[service] = planned_hz
 
-    def rate_of(self, found: Found) -> float:
+    def rate_of(self, found: MatchedProcess) -> float:
         """Return the sampling rate of a process, in samples per second."""
         service, how = found.target.identity.service, found.target.how
         followed = self._adaptive.rates_hz if how.adaptive else self._planned_hz if how.planned else {}
@@ -156,7 +156,7 @@ class HostAgent:
         """End all samplings; their samples can be published afterwards."""
         self._samplings.stop(STOP_S)
 
-    def state(self, delivery: Delivery, spooled_bytes: int) -> State:
+    def state(self, delivery: Delivery, spooled_bytes: int) -> AgentState:
         """Return the present state."""
         running = self._samplings.running
         failures = self._samplings.failures()
@@ -171,7 +171,7 @@ class HostAgent:
             "covered": self._scan.covered if self._scan else 0,
             "passed": len(self._scan.passed) if self._scan else 0,
         }
-        return State(
+        return AgentState(
             processes,
             rates,
             self._cost_share,

@@ -13,14 +13,14 @@ from collections.abc import Generator
 
 from agents.sampling.kernels import Kernel
 from agents.sampling.process import SampledProcess
-from agents.sampling.sampler import CannotSample, Interval, Sampler
+from agents.sampling.sampler import CannotSample, Interval, ProcessSampler
 from pipeline.model.clock import Clock
 
 BURST_HZ = 10
 """Whole samples a second: a rate that a kernel supports, with pauses short enough to stop it in time."""
 
 
-class BurstSampler(Sampler):
+class BurstSampler(ProcessSampler):
     """Yields intervals like a Sampler; most of them are empty at low rates."""
 
     def __init__(

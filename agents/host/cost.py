@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from agents.host.discovery import Scan
+from agents.host.discovery import ProcessScan
 
 
 class CostMeter:
@@ -12,9 +12,9 @@ class CostMeter:
 
     def __init__(self, cpus: int | None = None) -> None:
         self._cpus = cpus or os.cpu_count() or 1
-        self._before: Scan | None = None
+        self._before: ProcessScan | None = None
 
-    def share(self, scan: Scan) -> float | None:
+    def share(self, scan: ProcessScan) -> float | None:
         """Return the share of the host's CPU since the scan that was given before; None if there was none."""
         before, self._before = self._before, scan
         if before is None or scan.uptime_s <= before.uptime_s:

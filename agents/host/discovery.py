@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agents.host.proc import ProcessStat, ProcReader
-from agents.host.rules import Decision, Rule, Target, decide
+from agents.host.rules import ProcessDecision, ProcessRule, SamplingTarget, decide
 
 TURNS = 12
 """Number of scans in which every process is looked at once."""
@@ -26,11 +26,11 @@ SHOWN = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class MatchedProcess:
     """A process that a rule takes. ``key`` identifies it, since pids are reused."""
 
     key: tuple[int, float]  # pid, and when it started
-    target: Target
+    target: SamplingTarget
     cpu_share: float  # CPUs used since the previous scan; in the first scan, since its start
     command: str = ""
 
@@ -46,15 +46,15 @@ class Passed:
 
     pid: int
     command: str
-    decision: Decision
+    decision: ProcessDecision
 
 
 @dataclass(frozen=True, slots=True)
-class Scan:
+class ProcessScan:
     """All processes at one moment."""
 
     uptime_s: float
-    found: tuple[Found, ...]
+    found: tuple[MatchedProcess, ...]
     passed: tuple[Passed, ...]  # without threads of the kernel
     own_cpu_s: float  # of the agent and its descendants
     covered: int = 0  # processes that are sampled with their ancestor
@@ -69,12 +69,12 @@ class Scan:
 class _Known:
     stat: ProcessStat
     seen_s: float  # uptime when the stat was read
-    decision: Decision | None  # None: a thread of the kernel, which has no command
+    decision: ProcessDecision | None  # None: a thread of the kernel, which has no command
     command: str
     cpu_share: float = 0.0
 
     @property
-    def target(self) -> Target | None:
+    def target(self) -> SamplingTarget | None:
         """The target, if the process is sampled."""
         return self.decision.target if self.decision else None
 
@@ -82,19 +82,21 @@ class _Known:
 class Discovery:
     """Scans of one ``/proc``. ``own_pid`` and its descendants are never found."""
 
-    def __init__(self, reader: ProcReader, rules: Sequence[Rule], *, own_pid: int | None = None) -> None:
+    def __init__(
+        self, reader: ProcReader, rules: Sequence[ProcessRule], *, own_pid: int | None = None
+    ) -> None:
         self._reader = reader
         self._rules = tuple(rules)
         self._own_pid = own_pid or os.getpid()
         self._known: dict[int, _Known] = {}
         self._turn = 0
 
-    def use(self, rules: Sequence[Rule]) -> None:
+    def use(self, rules: Sequence[ProcessRule]) -> None:
         """Use other rules from the next scan on."""
         self._rules = tuple(rules)
         self._known = {}
 
-    def scan(self) -> Scan:
+    def scan(self) -> ProcessScan:
         """Return all processes as they are now."""
         uptime_s = self._reader.uptime_s()
         processes: dict[int, _Known] = {}
@@ -153,7 +155,7 @@ def _ancestors(pid: int, processes: Mapping[int, _Known]) -> Sequence[int]:
     return parents
 
 
-def _scan_of(uptime_s: float, processes: Mapping[int, _Known], own: set[int]) -> Scan:
+def _scan_of(uptime_s: float, processes: Mapping[int, _Known], own: set[int]) -> ProcessScan:
     sampled, passed, covered = [], [], 0
     with_children = {
         pid for pid, process in processes.items() if process.target and process.target.how.subprocesses
@@ -167,6 +169,8 @@ def _scan_of(uptime_s: float, processes: Mapping[int, _Known], own: set[int]) ->
         elif with_children and not with_children.isdisjoint(_ancestors(pid, processes)):
             covered += 1
         else:
-            sampled.append(Found((pid, process.stat.started), target, process.cpu_share, process.command))
+            sampled.append(
+                MatchedProcess((pid, process.stat.started), target, process.cpu_share, process.command)
+            )
     own_cpu_s = sum(processes[pid].stat.cpu_s + processes[pid].stat.children_cpu_s for pid in own)
-    return Scan(uptime_s, tuple(sampled), tuple(passed), own_cpu_s, covered)
+    return ProcessScan(uptime_s, tuple(sampled), tuple(passed), own_cpu_s, covered)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from agents.host.choice import choose
-from agents.host.discovery import Discovery, Found, Passed
+from agents.host.discovery import Discovery, MatchedProcess, Passed
 from agents.host.proc import ProcReader
 from agents.host.rules import REASONS, How
 from agents.host.rules_file import HostConfig
@@ -29,7 +29,7 @@ def list_processes(config: HostConfig, reader: ProcReader) -> Iterator[str]:
     yield from (_passed(process) for process in scan.passed)
 
 
-def _lines(processes: Sequence[Found]) -> Iterator[str]:
+def _lines(processes: Sequence[MatchedProcess]) -> Iterator[str]:
     for process in processes:
         target = process.target
         identity = target.identity

@@ -18,7 +18,7 @@ MOST_SERVICES = 100
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class AgentState:
     """State of an agent after an interval."""
 
     processes: Mapping[str, int]  # by sampled, waiting, failing, covered, passed
@@ -37,7 +37,7 @@ class HostNumbers:
     def __init__(self) -> None:
         self._samples: Counter[str] = Counter()
         self._services = LabelBound(MOST_SERVICES)
-        self._state = State({})
+        self._state = AgentState({})
         self._lock = threading.Lock()
 
     def sampled(self, service: str, samples: int) -> None:
@@ -45,7 +45,7 @@ class HostNumbers:
         with self._lock:
             self._samples[self._services.of(service)] += samples
 
-    def show(self, state: State) -> None:
+    def show(self, state: AgentState) -> None:
         """Show another state from now on."""
         with self._lock:
             self._state = state
@@ -71,7 +71,7 @@ class HostNumbers:
         return [*rows, (telemetry.AGENT_SPOOL, {}, state.spooled_bytes)]
 
 
-def summary(state: State) -> str:
+def summary(state: AgentState) -> str:
     """Return one line on a state."""
     counts = ", ".join(f"{count} {name}" for name, count in state.processes.items() if count) or "none"
     return (

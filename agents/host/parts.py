@@ -15,7 +15,7 @@ from uuid import uuid4
 from agents.host.rules import Identity
 from agents.profiles.annotate import ANNOTATION_FILE
 from agents.profiles.formats import Stack
-from agents.profiles.message import Source, build_profile, encode_within
+from agents.profiles.message import ProfileOrigin, build_profile, encode_within
 from agents.profiles.profile_files import profile_key
 from pipeline.model import Outgoing
 
@@ -73,7 +73,7 @@ def with_endpoint(stacks: Mapping[Stack, int], endpoint: str) -> Mapping[Stack, 
 
 def encode_part(part: Part, host: str, max_bytes: int) -> Encoded:
     """Encode a merged part as few messages of at most ``max_bytes``."""
-    source = Source(
+    source = ProfileOrigin(
         part.identity.service, host, part.identity.release, dict(part.identity.labels), part.rate_hz
     )
     profile = build_profile(part.stacks, source=source, start=part.start, end=part.end, id=uuid4().hex)

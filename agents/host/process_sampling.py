@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agents.host.bursts import BURST_HZ, BurstSampler
-from agents.host.discovery import Found
+from agents.host.discovery import MatchedProcess
 from agents.host.parts import Part, with_endpoint
 from agents.profiles.formats.collapsed import parse_collapsed
 from agents.sampling.kernels import AutoKernel, Kernel, Sampling, make_kernel
 from agents.sampling.process import ExistingProcess
-from agents.sampling.sampler import Interval, Sampler, stop_limit_s
+from agents.sampling.sampler import Interval, ProcessSampler, stop_limit_s
 from pipeline.model.clock import Clock
 from pipeline.model.errors import ConfigError, SmidgenError
 
@@ -31,7 +31,7 @@ class SamplingSettings:
     folder: Path
     interval_s: float
     clock: Clock
-    rate_of: Callable[[Found], float]
+    rate_of: Callable[[MatchedProcess], float]
     take: Callable[[Part], None]  # called from threads
     wake: Callable[[], None]  # likewise, at the end of a sampling
 
@@ -39,13 +39,13 @@ class SamplingSettings:
 class ProcessSampling:
     """Samples a process until it ends or ``stop`` is called; ``failure`` says why it could not."""
 
-    def __init__(self, found: Found, settings: SamplingSettings) -> None:
+    def __init__(self, found: MatchedProcess, settings: SamplingSettings) -> None:
         self.found = found
         self.failure = ""
         self.rate_hz = settings.rate_of(found)
         self._settings = settings
         self._stopping = False
-        self._sampler: Sampler | None = None
+        self._sampler: ProcessSampler | None = None
         self._kernel: Kernel | None = None
         self._thread = threading.Thread(target=self._run, name=f"process {found.pid}", daemon=True)
 
@@ -99,7 +99,7 @@ class ProcessSampling:
                     return True
         return False
 
-    def _make_sampler(self, process: ExistingProcess) -> Sampler:
+    def _make_sampler(self, process: ExistingProcess) -> ProcessSampler:
         settings, how = self._settings, self.found.target.how
         folder = settings.folder / f"{self.found.pid}-{self.found.key[1]:.2f}"
         folder.mkdir(exist_ok=True)
@@ -125,7 +125,7 @@ class ProcessSampling:
                 clock=settings.clock,
                 draws=random.Random(),
             )
-        return Sampler(
+        return ProcessSampler(
             kernel,
             process,
             interval_s=settings.interval_s,

@@ -71,7 +71,7 @@ class How:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ProcessRule:
     """A rule.
 
     Texts may hold ``${env:KEY}``, ``${NAME}`` of a pattern's group, and ``${service}``, ``${release}``,
@@ -99,7 +99,7 @@ class Identity:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class SamplingTarget:
     """How and for whom a process is sampled."""
 
     rule: int  # from 1
@@ -109,22 +109,22 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class ProcessDecision:
     """Decision on a process: a target, or the reason why there is none."""
 
-    target: Target | None
+    target: SamplingTarget | None
     reason: Reason | None = None
     rule: int = 0  # from 1; 0 is none
     service: str = ""  # as found, even if it is no valid name
 
 
-def decide(facts: ProcessFacts, rules: Sequence[Rule]) -> Decision:
+def decide(facts: ProcessFacts, rules: Sequence[ProcessRule]) -> ProcessDecision:
     """Return the decision of the first rule that matches a process."""
     for number, rule in enumerate(rules, start=1):
         groups = match(rule.condition, facts)
         if groups is not None:
             return _decide_by(rule, number, facts, groups)
-    return Decision(None, "no_rule")
+    return ProcessDecision(None, "no_rule")
 
 
 def match(condition: Condition, facts: ProcessFacts) -> dict[str, str] | None:
@@ -171,9 +171,11 @@ def fill(text: str, environment: Mapping[str, str], known: Mapping[str, str]) ->
     return _TEMPLATE.sub(value, text).strip()
 
 
-def _decide_by(rule: Rule, number: int, facts: ProcessFacts, groups: Mapping[str, str]) -> Decision:
+def _decide_by(
+    rule: ProcessRule, number: int, facts: ProcessFacts, groups: Mapping[str, str]
+) -> ProcessDecision:
     if rule.ignore:
-        return Decision(None, "ignored", number)
+        return ProcessDecision(None, "ignored", number)
     captured = {
         "pod": pod_uid(facts.cgroup),
         "container": container_id(facts.cgroup),
@@ -187,9 +189,11 @@ def _decide_by(rule: Rule, number: int, facts: ProcessFacts, groups: Mapping[str
 
     service = filled(rule.service)
     if not SERVICE.fullmatch(service):
-        return Decision(None, "invalid_service" if service else "no_service", number, service)
+        return ProcessDecision(None, "invalid_service" if service else "no_service", number, service)
     labels = {name: filled(text) for name, text in rule.labels.items()}
     labels |= {"region": filled(rule.region), "pod": filled(rule.pod)}
     filled_labels = tuple(sorted((name, value) for name, value in labels.items() if value))
     identity = Identity(service, filled(rule.release), filled_labels)
-    return Decision(Target(number, identity, rule.how, filled(rule.endpoint)), None, number, service)
+    return ProcessDecision(
+        SamplingTarget(number, identity, rule.how, filled(rule.endpoint)), None, number, service
+    )

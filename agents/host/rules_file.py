@@ -11,7 +11,16 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from agents.host.adaptive import FASTEST_HZ
-from agents.host.rules import ADAPTIVE, HIGHEST_HZ, KNOWN_NAMES, LOWEST_HZ, Condition, How, Rule, names_in
+from agents.host.rules import (
+    ADAPTIVE,
+    HIGHEST_HZ,
+    KNOWN_NAMES,
+    LOWEST_HZ,
+    Condition,
+    How,
+    ProcessRule,
+    names_in,
+)
 from agents.sampling.kernels import CallGraph, kernel_names
 from pipeline.files.validation import StrictModel, WrongYaml, parse_yaml, read_yaml, validate
 from pipeline.files.values import share_of
@@ -75,7 +84,7 @@ _Threshold = Annotated[float, BeforeValidator(lambda value: share_of(str(value))
 class HostConfig:
     """Content of a settings file."""
 
-    rules: tuple[Rule, ...]
+    rules: tuple[ProcessRule, ...]
     interval_s: float = 10.0
     scan_s: float = 5.0
     processes: int = 64  # sampled at once, at most
@@ -86,7 +95,7 @@ class HostConfig:
     prune: float = 0.0  # largest error by which rare stacks are pruned; 0 prunes none
 
 
-_HOST, _RULE, _HOW = HostConfig(rules=()), Rule(), How()  # its defaults are those of settings files
+_HOST, _RULE, _HOW = HostConfig(rules=()), ProcessRule(), How()  # its defaults are those of settings files
 
 
 class _Match(StrictModel):
@@ -226,8 +235,8 @@ def _to_config(file: _File) -> HostConfig:
     )
 
 
-def _to_rule(rule: _Rule) -> Rule:
-    return Rule(
+def _to_rule(rule: _Rule) -> ProcessRule:
+    return ProcessRule(
         condition=_condition(rule.match),
         ignore=rule.ignore,
         service=rule.service,

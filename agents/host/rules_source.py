@@ -12,7 +12,7 @@ from typing import Protocol
 from agents.host.fleet.client import FleetClient, GatewayUnavailable
 from agents.host.fleet.rules import HostRules
 from agents.host.fleet.status import MOST_KERNELS, MOST_SERVICES, AgentStatus
-from agents.host.numbers import State
+from agents.host.numbers import AgentState
 from agents.host.rules_file import HostConfig, load_host_config, parse_fleet_config
 from pipeline import __version__
 from pipeline.model.errors import ConfigError
@@ -43,7 +43,7 @@ class RulesSource(Protocol):
     def ask(self) -> None:
         """Look for other rules now."""
 
-    def report(self, state: State) -> None:
+    def report(self, state: AgentState) -> None:
         """Take the state of the agent."""
 
     def close(self) -> None:
@@ -80,7 +80,7 @@ class FileRules:
         except ConfigError as error:
             log.error("the rules stay as they were: %s", error)
 
-    def report(self, state: State) -> None:
+    def report(self, state: AgentState) -> None:
         """Do nothing: no gateway receives the state."""
 
     def close(self) -> None:
@@ -133,7 +133,7 @@ class GatewayRules:
         """Ask now."""
         self._due.set()
 
-    def report(self, state: State) -> None:
+    def report(self, state: AgentState) -> None:
         """Send a status; of several that wait, only the last is sent."""
         self._status = status_of(self._host, self._followed, state)
         self._due.set()
@@ -210,7 +210,7 @@ def load_rules(origin: Path | FleetClient) -> HostConfig:
     return parse_fleet_config(rules.content, origin.url)
 
 
-def status_of(host: str, rules: str, state: State) -> AgentStatus:
+def status_of(host: str, rules: str, state: AgentState) -> AgentStatus:
     """Return a state as the status of a host that follows a version of rules."""
     rates = sorted(state.rates_hz.items())[:MOST_SERVICES]
     planned = sorted(state.planned.items())[:MOST_SERVICES]

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from agents.host.backoff import Backoff
-from agents.host.discovery import Found
+from agents.host.discovery import MatchedProcess
 from agents.host.process_sampling import ProcessSampling, SamplingSettings
 
 log = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ class Samplings:
         """Return how many processes cannot be sampled, by reason."""
         return Counter(backoff.reason for backoff in self._backoffs.values())
 
-    def follow(self, chosen: Sequence[Found], present: frozenset[Key], now: float) -> None:
+    def follow(self, chosen: Sequence[MatchedProcess], present: frozenset[Key], now: float) -> None:
         """Sample the chosen processes, and no others.
 
         Args:

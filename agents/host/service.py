@@ -15,7 +15,7 @@ from pathlib import Path
 
 from agents.host.agent import Edges, HostAgent
 from agents.host.fleet.client import FleetClient
-from agents.host.numbers import State, summary
+from agents.host.numbers import AgentState, summary
 from agents.host.proc import ProcReader
 from agents.host.rules_file import HostConfig
 from agents.host.rules_source import FileRules, GatewayRules, RulesSource
@@ -117,7 +117,7 @@ def run_host_agent(options: HostOptions, settings: Settings, topics: Topics, *, 
         )
         agent = HostAgent(config, edges, publisher.offer)
 
-        def state() -> State:
+        def state() -> AgentState:
             return agent.state(publisher.delivery, outbox.spooled_bytes)
 
         with _page(options, settings, agent):
@@ -153,7 +153,7 @@ class _Loop:
         config: HostConfig,
         source: RulesSource,
         signals: _Signals,
-        state: Callable[[], State],
+        state: Callable[[], AgentState],
         clock: Clock,
     ) -> None:
         self._agent = agent

@@ -16,7 +16,7 @@ from agents.inprocess.marks import sampling
 from agents.inprocess.messages import Interval, build_messages
 from agents.inprocess.options import Options, SendTo, read_options
 from agents.inprocess.outbox import Sender
-from agents.inprocess.sampling import Sampler
+from agents.inprocess.sampling import SamplerThread
 from agents.inprocess.senders import open_sender
 
 log = logging.getLogger("smidgen")
@@ -28,7 +28,7 @@ EXIT_S = 3.0
 @dataclass(frozen=True, slots=True)
 class _Run:
     options: Options
-    sampler: Sampler
+    sampler: SamplerThread
     sender: Sender
 
 
@@ -109,7 +109,7 @@ def _start(options: Options) -> None:
         for message in build_messages(interval, options.identity, uuid4().hex):
             sender.offer(message)
 
-    sampler = Sampler(options, hand_over, sender.threads)
+    sampler = SamplerThread(options, hand_over, sender.threads)
     _process.run = _Run(options, sampler, sender)
     if not _process.hooked:
         _process.hooked = True

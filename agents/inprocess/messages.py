@@ -28,7 +28,7 @@ class Interval:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class ProfileMessage:
     """A message of ``profiles`` and the samples in it."""
 
     value: bytes
@@ -37,7 +37,7 @@ class Message:
 
 def build_messages(
     interval: Interval, identity: Identity, message_id: str, max_bytes: int = MAX_BYTES
-) -> Iterator[Message]:
+) -> Iterator[ProfileMessage]:
     """Yield the messages of an interval, one without samples if the process was idle.
 
     Each has an id of its own, derived from ``message_id``, so that one that arrives twice counts once. A
@@ -49,12 +49,12 @@ def build_messages(
 
 def _within(
     counts: Counts, interval: Interval, identity: Identity, message_id: str, max_bytes: int
-) -> Iterator[Message]:
+) -> Iterator[ProfileMessage]:
     value = json.dumps(
         _as_json(counts, interval, identity, message_id), separators=(",", ":"), allow_nan=False
     ).encode()
     if len(value) <= max_bytes:
-        yield Message(value, sum(count for _, count in counts))
+        yield ProfileMessage(value, sum(count for _, count in counts))
     elif len(counts) > 1:
         half = len(counts) // 2
         yield from _within(counts[:half], interval, identity, f"{message_id}/1", max_bytes)

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-from agents.inprocess.messages import Message
+from agents.inprocess.messages import ProfileMessage
 
 log = logging.getLogger("smidgen")
 
@@ -36,7 +36,7 @@ class Refused(Exception):
 class Sender(Protocol):
     """Destination of messages."""
 
-    def offer(self, message: Message) -> None:
+    def offer(self, message: ProfileMessage) -> None:
         """Take a message without waiting."""
 
     def close(self, timeout_s: float) -> None:
@@ -64,7 +64,7 @@ class Outbox:
         self._deliver = deliver
         self._max_bytes = max_bytes
         self._first_retry_s = FIRST_RETRY_S if first_retry_s is None else first_retry_s
-        self._waiting: deque[Message] = deque()
+        self._waiting: deque[ProfileMessage] = deque()
         self._bytes = 0
         self._lock = threading.Lock()
         self._news = threading.Event()
@@ -75,7 +75,7 @@ class Outbox:
         self._thread = threading.Thread(target=self._run, name="smidgen-sender", daemon=True)
         self._thread.start()
 
-    def offer(self, message: Message) -> None:
+    def offer(self, message: ProfileMessage) -> None:
         """Take a message without waiting; if there is no room, the oldest messages are dropped."""
         with self._lock:
             self._waiting.append(message)
@@ -115,11 +115,11 @@ class Outbox:
         except Exception as error:
             log.warning("nothing more is sent: %s: %s", type(error).__name__, error)
 
-    def _next(self) -> Message | None:
+    def _next(self) -> ProfileMessage | None:
         with self._lock:
             return self._waiting[0] if self._waiting else None
 
-    def _send(self, message: Message) -> None:
+    def _send(self, message: ProfileMessage) -> None:
         """Deliver a message, or give it up if it is refused, dropped meanwhile, or the time is over."""
         retry_s = self._first_retry_s
         while self._next() is message:
@@ -159,7 +159,7 @@ class Outbox:
             self._lost += sum(message.samples for message in self._waiting)
             self._waiting.clear()
 
-    def _drop(self, message: Message) -> None:
+    def _drop(self, message: ProfileMessage) -> None:
         with self._lock:
             if self._waiting and self._waiting[0] is message:
                 self._waiting.popleft()

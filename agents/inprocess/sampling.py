@@ -28,7 +28,7 @@ _COST_MEMORY = 0.1  # weight of one sample in the mean cost
 _FEWEST = 20  # samples after which the cost is known
 
 
-class Sampler:
+class SamplerThread:
     """A daemon thread that samples until it is stopped; an error in it ends it with one line in the log.
 
     Args:

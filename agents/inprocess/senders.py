@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from agents.inprocess.messages import Message
+from agents.inprocess.messages import ProfileMessage
 from agents.inprocess.options import Identity, Options, SendTo
 from agents.inprocess.outbox import Outbox, Refused, Sender, TryLater
 
@@ -156,7 +156,7 @@ class KafkaSender:
         publisher.start()
         self._publisher = publisher
 
-    def offer(self, message: Message) -> None:
+    def offer(self, message: ProfileMessage) -> None:
         """Take a message without waiting."""
         self._publisher.offer(self._outgoing("profiles", self._key, message.value), message.samples)
 

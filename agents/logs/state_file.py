@@ -24,7 +24,7 @@ MAX_STATE_BYTES = 256 * 1024**2
 _Text = Annotated[str, Field(strict=True)]
 
 
-class Message(StrictModel):
+class PendingMessage(StrictModel):
     """A message that the broker may not have; its value is JSON."""
 
     topic: Literal["requests", "metrics"]
@@ -42,7 +42,7 @@ class FollowState(StrictModel):
     position: Position | None
     tally: TallyState
     types: TypesState
-    outbox: tuple[Message, ...]
+    outbox: tuple[PendingMessage, ...]
 
 
 class StateFile:
@@ -112,7 +112,7 @@ class StateFile:
             position=position,
             tally=tally,
             types=types,
-            outbox=tuple(Message(topic=m.topic, key=m.key, value=m.value.decode()) for m in outbox),  # type: ignore[arg-type]
+            outbox=tuple(PendingMessage(topic=m.topic, key=m.key, value=m.value.decode()) for m in outbox),  # type: ignore[arg-type]
         )
         with file_errors("--state"):
             write_output(self._path, state.model_dump_json().encode(), durable=True)

@@ -6,13 +6,13 @@
 from agents.metrics.exposition import read_exposition
 from agents.metrics.mapping import MetricMap, load_metric_map
 from agents.metrics.otlp import read_otlp_json, read_otlp_metrics
-from agents.metrics.reading import Reading, Readings
+from agents.metrics.reading import Readings, SeriesReading
 from agents.metrics.remote_write import read_remote_write
 from agents.metrics.replicas import Replicas
 
 __all__ = [
     "MetricMap",
-    "Reading",
+    "SeriesReading",
     "Readings",
     "Replicas",
     "load_metric_map",

@@ -10,7 +10,7 @@ from agents.metrics.conventions import kind_of, rate_unit
 from agents.metrics.exponential import Exponential
 from agents.metrics.mapping import MetricRule, OverHosts
 from agents.metrics.quantiles import bucket_quantile
-from agents.metrics.reading import Part, Reading
+from agents.metrics.reading import Part, SeriesReading
 from pipeline.model import MetricMetadata
 
 _COUNTING: tuple[Part, ...] = ("bucket", "exponential", "count", "counter")
@@ -46,7 +46,7 @@ class Cell:
     ranks: dict[float, list[float]] = field(default_factory=dict)  # rank → value times seconds, seconds
 
     def add(
-        self, reading: Reading, value: float | Exponential, seconds: float, is_error: bool | None
+        self, reading: SeriesReading, value: float | Exponential, seconds: float, is_error: bool | None
     ) -> None:
         """Add the increase of a counter, or a level with the seconds for which it held."""
         part = reading.part

@@ -15,8 +15,8 @@ import numpy as np
 from agents.metrics.conventions import unit_of
 from agents.metrics.increase import LONGEST_GAP_S, Last, increase_of
 from agents.metrics.intervals import ServiceIntervals
-from agents.metrics.mapping import MetricMap, Target, Targets
-from agents.metrics.reading import Labels, Part, Reading
+from agents.metrics.mapping import MetricMap, MetricTarget, Targets
+from agents.metrics.reading import Labels, Part, SeriesReading
 from pipeline.messages.fields import EARLIEST_S
 from pipeline.messages.schema.inputs import MAX_METRIC
 from pipeline.model import MetricMetadata, MetricPoints
@@ -37,7 +37,7 @@ _SeriesKey = tuple[str, Labels, Part, float]
 class _Series:
     """State of a series: its target, and its previous reading."""
 
-    target: Target
+    target: MetricTarget
     unit: str
     last: Last | None = None
     seen: float = 0.0  # by the clock
@@ -58,7 +58,7 @@ class Conversion:
         self._services: dict[str, ServiceIntervals] = {}
         self.counts: Counter[str] = Counter()
 
-    def take(self, readings: Sequence[Reading], now: float) -> None:
+    def take(self, readings: Sequence[SeriesReading], now: float) -> None:
         """Take the readings of a request; ``now`` is the clock's time."""
         for reading in readings:
             if not self._targets.is_taken(reading.name):
@@ -73,7 +73,7 @@ class Conversion:
 
     def close(self, now: float) -> list[MetricPoints]:
         """Return the points of intervals that are complete at a time of the clock, and forget idle series."""
-        complete: dict[tuple[str, str], tuple[Target, MetricMetadata, list[tuple[float, float]]]] = {}
+        complete: dict[tuple[str, str], tuple[MetricTarget, MetricMetadata, list[tuple[float, float]]]] = {}
         for service, intervals in list(self._services.items()):
             for start, target, cell in intervals.close(now):
                 if not abs(cell.value) <= MAX_METRIC:  # nor NaN: no message holds it
@@ -87,7 +87,7 @@ class Conversion:
             self._series.popitem(last=False)
         return list(_points(complete))
 
-    def _find(self, reading: Reading) -> _Series | None:
+    def _find(self, reading: SeriesReading) -> _Series | None:
         """Return the state of a reading's series, None if it is not wanted or there is no room."""
         key = (reading.name, reading.labels, reading.part, reading.at)
         if (series_of_key := self._series.get(key)) is not None:
@@ -107,7 +107,7 @@ class Conversion:
         self._series[key] = series
         return series
 
-    def _add(self, series: _Series, reading: Reading, now: float) -> None:
+    def _add(self, series: _Series, reading: SeriesReading, now: float) -> None:
         service = series.target.service
         intervals = self._services.get(service)
         if intervals is None:
@@ -138,7 +138,7 @@ class Conversion:
 
 
 def _points(
-    complete: dict[tuple[str, str], tuple[Target, MetricMetadata, list[tuple[float, float]]]],
+    complete: dict[tuple[str, str], tuple[MetricTarget, MetricMetadata, list[tuple[float, float]]]],
 ) -> Iterator[MetricPoints]:
     for (service, name), (target, metadata, points) in complete.items():
         times, values = np.array(sorted(points)).T

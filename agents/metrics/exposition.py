@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from agents.metrics.prometheus import reading_of
-from agents.metrics.reading import Families, Family, InvalidCount, Labels, Reading, Readings
+from agents.metrics.reading import Families, Family, InvalidCount, Labels, Readings, SeriesReading
 
 _NAME = r"[a-zA-Z_:][\w:]*"
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
@@ -29,7 +29,7 @@ def read_exposition(text: str, now: float, *, openmetrics: bool = False) -> Read
     """
     by_name: dict[str, Family] = {}
     families, invalid = Families(by_name), InvalidCount()
-    readings: list[Reading] = []
+    readings: list[SeriesReading] = []
     per_second = 1.0 if openmetrics else 1000.0
     for number, line in enumerate(text.split("\n"), start=1):
         line = line.strip(" \t\r")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agents.metrics.exponential import Exponential
-from agents.metrics.reading import Reading
+from agents.metrics.reading import SeriesReading
 
 LONGEST_GAP_S = 300.0
 """Most seconds between two readings: beyond, the increase is unknown; Prometheus looks back as far."""
@@ -29,7 +29,7 @@ class Increase:
     is_reset: bool = False
 
 
-def increase_of(last: Last | None, reading: Reading) -> Increase | None:
+def increase_of(last: Last | None, reading: SeriesReading) -> Increase | None:
     """Return the increase of a series since its previous reading, None if it is unknown.
 
     A series that is read for the first time rose from 0 if its start is known and recent. A series that is

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from agents.metrics.cell import Cell, CellValue
 from agents.metrics.exponential import Exponential
-from agents.metrics.mapping import Target
-from agents.metrics.reading import Reading
+from agents.metrics.mapping import MetricTarget
+from agents.metrics.reading import SeriesReading
 
 SILENT_S = 60.0
 """Seconds without readings, besides the wait for late ones, after which a service counts as silent."""
@@ -37,12 +37,12 @@ class ServiceIntervals:
         self._open = math.ceil(
             (first + wait_s) / interval_s
         )  # number of the first interval that is not closed
-        self._cells: dict[int, dict[Group, tuple[Target, Cell]]] = {}
+        self._cells: dict[int, dict[Group, tuple[MetricTarget, Cell]]] = {}
         self._groups: dict[Group, float] = {}  # metric → time of its last reading
         self.watermark = first
         self.arrived = -math.inf  # time by the clock of the last reading
 
-    def admits(self, target: Target, time: float) -> bool:
+    def admits(self, target: MetricTarget, time: float) -> bool:
         """Return whether there is room for a metric."""
         group = (target.name, target.values)
         if group not in self._groups and len(self._groups) >= self._most:
@@ -55,7 +55,12 @@ class ServiceIntervals:
         return True
 
     def add(
-        self, target: Target, reading: Reading, value: float | Exponential, since: float, unit: str
+        self,
+        target: MetricTarget,
+        reading: SeriesReading,
+        value: float | Exponential,
+        since: float,
+        unit: str,
     ) -> bool:
         """Add a value from ``since`` to the reading's time; return whether an open interval has a part.
 
@@ -72,7 +77,7 @@ class ServiceIntervals:
                 self._cell(number, target, unit).add(reading, part, seconds, target.is_error)
         return first <= last
 
-    def close(self, now: float) -> Iterator[tuple[float, Target, CellValue]]:
+    def close(self, now: float) -> Iterator[tuple[float, MetricTarget, CellValue]]:
         """Yield start, target and value of complete intervals; of all intervals if the service is silent."""
         silent = now - self.arrived >= max(self._wait_s, SILENT_S)
         limit = self.watermark - (0.0 if silent else self._wait_s)
@@ -86,7 +91,7 @@ class ServiceIntervals:
             self._cells.clear()
             self._open = max(self._open, math.ceil(self.watermark / self._interval_s))
 
-    def _cell(self, number: int, target: Target, unit: str) -> Cell:
+    def _cell(self, number: int, target: MetricTarget, unit: str) -> Cell:
         cells = self._cells.setdefault(number, {})
         key = (target.name, target.values)
         if key not in cells:

@@ -104,7 +104,7 @@ class MetricMap(StrictModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class MetricTarget:
     """The service and metric that a series belongs to."""
 
     rule: MetricRule
@@ -126,7 +126,7 @@ class Targets:
         """Return whether any rule applies to a metric."""
         return bool(self._of(name))
 
-    def find(self, name: str, labels: Labels) -> Target | None:
+    def find(self, name: str, labels: Labels) -> MetricTarget | None:
         """Return the target of a series, None if the series is not wanted.
 
         The target has no service if the labels name none.
@@ -135,7 +135,7 @@ class Targets:
         for rule in self._of(name):
             if rule.is_wanted(own):
                 metric, values = rule.named(name, own)
-                return Target(rule, self._map.service_of(own), metric, values, rule.is_error(own))
+                return MetricTarget(rule, self._map.service_of(own), metric, values, rule.is_error(own))
         return None
 
     def _of(self, name: str) -> tuple[MetricRule, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from agents.metrics.exponential import MAX_BUCKETS, MAX_INDEX, MAX_SCALE, MIN_SCALE, Exponential, buckets_from
-from agents.metrics.reading import InvalidCount, Labels, Part, Reading, Readings
+from agents.metrics.reading import InvalidCount, Labels, Part, Readings, SeriesReading
 from agents.profiles.formats.protobuf import Fields, Schema, text_of
 
 _DELTA, _CUMULATIVE = 1, 2
@@ -123,7 +123,7 @@ def _read(request: Any) -> Readings:
     return Readings(tuple(readings), invalid.count, invalid.first)
 
 
-def _metric(metric: Any, shared: Mapping[str, str]) -> Iterator[Reading]:
+def _metric(metric: Any, shared: Mapping[str, str]) -> Iterator[SeriesReading]:
     """Yield the readings of a metric.
 
     Raises:
@@ -159,9 +159,9 @@ class _Point:
 
     def reading(
         self, part: Part, value: float | Exponential, at: float = 0.0, *, is_delta: bool = False
-    ) -> Reading:
+    ) -> SeriesReading:
         """Return a reading of the point."""
-        return Reading(
+        return SeriesReading(
             self._name,
             self._labels,
             self.point.time_unix_nano / 1e9,
@@ -174,13 +174,13 @@ class _Point:
         )
 
 
-def _gauge(point: _Point) -> Iterator[Reading]:
+def _gauge(point: _Point) -> Iterator[SeriesReading]:
     value = point.point.as_double + point.point.as_int  # one of them is given
     if math.isfinite(value):
         yield point.reading("gauge", value)
 
 
-def _sum(point: _Point) -> Iterator[Reading]:
+def _sum(point: _Point) -> Iterator[SeriesReading]:
     if not point.data.is_monotonic:
         if point.is_delta:
             raise ValueError("a delta sum that may fall has no level")
@@ -192,7 +192,7 @@ def _sum(point: _Point) -> Iterator[Reading]:
     yield point.reading("counter", value, is_delta=point.is_delta)
 
 
-def _explicit(point: _Point) -> Iterator[Reading]:
+def _explicit(point: _Point) -> Iterator[SeriesReading]:
     bounds, counts = list(point.point.explicit_bounds), list(point.point.bucket_counts)
     if len(counts) > MAX_BUCKETS:
         raise ValueError(f"more than {MAX_BUCKETS} buckets")
@@ -207,7 +207,7 @@ def _explicit(point: _Point) -> Iterator[Reading]:
         yield point.reading("bucket", float(at_most), bound, is_delta=point.is_delta)
 
 
-def _exponential(point: _Point) -> Iterator[Reading]:
+def _exponential(point: _Point) -> Iterator[SeriesReading]:
     sized = point.point
     sides = (sized.positive, sized.negative)
     if not MIN_SCALE <= sized.scale <= MAX_SCALE or not 0 <= sized.zero_threshold < math.inf:
@@ -220,7 +220,7 @@ def _exponential(point: _Point) -> Iterator[Reading]:
     yield point.reading("exponential", value, is_delta=point.is_delta)
 
 
-def _summary(point: _Point) -> Iterator[Reading]:
+def _summary(point: _Point) -> Iterator[SeriesReading]:
     yield point.reading("count", float(point.point.count))
     for quantile in point.point.quantile_values:
         if math.isfinite(quantile.value) and 0 <= quantile.quantile <= 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from agents.metrics.reading import Families, Labels, Part, Reading
+from agents.metrics.reading import Families, Labels, Part, SeriesReading
 
 _UNREAD = ("_sum", "_gsum", "_gcount")
 """Series of histograms and summaries that are not used."""
@@ -14,7 +14,7 @@ _SETS = frozenset({"gaugehistogram", "info", "stateset"})
 
 def reading_of(
     name: str, labels: Labels, time: float, value: float, families: Families, *, start: float = 0.0
-) -> Reading | None:
+) -> SeriesReading | None:
     """Return a number of a series as a reading; None for NaN, sums, and sets of states.
 
     If the sender does not state a type, the name decides: ``_total`` is a counter, ``_bucket`` with ``le``
@@ -59,8 +59,8 @@ def _made(
     at: float,
     start: float,
     unit: str,
-) -> Reading:
-    return Reading(name, tuple(sorted(labels.items())), time, value, part, at, start, unit=unit)
+) -> SeriesReading:
+    return SeriesReading(name, tuple(sorted(labels.items())), time, value, part, at, start, unit=unit)
 
 
 def _number(text: str) -> float:

@@ -20,7 +20,7 @@ Labels = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class SeriesReading:
     """Value of a series at a time.
 
     Counters, counts, buckets and exponential histograms count from ``start`` on; 0 is not known. With
@@ -42,7 +42,7 @@ class Reading:
 class Readings:
     """Readings of a request or a page, and the number of records that could not be read."""
 
-    readings: tuple[Reading, ...]
+    readings: tuple[SeriesReading, ...]
     invalid: int = 0
     first_invalid: str = ""
     samples: int = 0  # samples of remote write that could be read

@@ -10,7 +10,7 @@ from typing import Any
 
 from agents.metrics.exponential import MAX_BUCKETS, Exponential
 from agents.metrics.prometheus import reading_of
-from agents.metrics.reading import Families, Family, InvalidCount, Labels, Reading, Readings
+from agents.metrics.reading import Families, Family, InvalidCount, Labels, Readings, SeriesReading
 from agents.profiles.formats.protobuf import Fields, Schema, text_of
 
 V2_TYPE = "io.prometheus.write.v2.Request"
@@ -94,7 +94,7 @@ def read_remote_write(body: bytes, families: dict[str, Family], *, content_type:
     request = REMOTE_WRITE[version].read("Request", body)
     invalid = InvalidCount()
     series = _series_2(request, families) if version == 2 else _series_1(request, families)
-    readings: list[Reading] = []
+    readings: list[SeriesReading] = []
     samples = histograms = 0
     for labels, message, start in series:
         try:
@@ -136,7 +136,9 @@ def _series_2(request: Any, families: dict[str, Family]) -> Iterator[tuple[Label
         yield labels, series, series.created_timestamp / 1000
 
 
-def _readings(labels: Labels | None, series: Any, start: float, families: Families) -> Iterator[Reading]:
+def _readings(
+    labels: Labels | None, series: Any, start: float, families: Families
+) -> Iterator[SeriesReading]:
     """Yield the samples of a series.
 
     Raises:
@@ -157,7 +159,7 @@ def _readings(labels: Labels | None, series: Any, start: float, families: Famili
     for histogram in series.histograms:
         if histogram.reset_hint == _GAUGE_HINT:
             continue
-        yield Reading(
+        yield SeriesReading(
             name,
             tuple(sorted(rest)),
             histogram.timestamp / 1000,

@@ -10,7 +10,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from agents.metrics.reading import Labels, Reading
+from agents.metrics.reading import Labels, SeriesReading
 
 CLUSTER = "cluster"
 REPLICA = "__replica__"
@@ -34,7 +34,7 @@ class Replicas:
         self.counts: Counter[str] = Counter()
         self._elected: OrderedDict[tuple[str, str], _Elected] = OrderedDict()  # the latest seen last
 
-    def admit(self, readings: Sequence[Reading], client: str, now: float) -> Sequence[Reading]:
+    def admit(self, readings: Sequence[SeriesReading], client: str, now: float) -> Sequence[SeriesReading]:
         """Return the readings of a request that are taken, without the label of replicas.
 
         Series without one of the labels are taken as they are.

@@ -17,7 +17,7 @@ from pipeline.model.frames import cut_name
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ProfileOrigin:
     """Source of samples: the properties that all profiles of an agent share."""
 
     service: str
@@ -42,7 +42,7 @@ _OPTIONAL = ("annotations", "release", "labels", "rate_hz", "id")
 
 
 def build_profile(
-    stacks: Mapping[Stack, int], *, source: Source, start: float, end: float, id: str = ""
+    stacks: Mapping[Stack, int], *, source: ProfileOrigin, start: float, end: float, id: str = ""
 ) -> Message:
     """Name the frames of raw stacks, add up stacks that became equal, and number the frames.
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import IO
 
 from agents.profiles.formats import AUTO, Measure, ProfileSource, Sample
-from agents.profiles.formats.tally import Found, merge_samples
+from agents.profiles.formats.tally import LeftOutSamples, merge_samples
 from agents.profiles.formats.writers import Writer
 from agents.profiles.profile_source import begin_profile
 from pipeline.model.errors import ConfigError
@@ -55,7 +55,7 @@ def convert_profile(source: ProfileSource, out: IO[bytes], request: Conversion) 
         ConfigError: the file is of no known format, has no such value, or holds no stack.
     """
     content, reading = begin_profile(source, request.format, request.value, request.period)
-    tally = Found()
+    tally = LeftOutSamples()
     total = [0.0]
 
     def summed() -> Iterator[Sample]:

@@ -11,7 +11,7 @@ import orjson
 import xxhash
 
 from agents.profiles.formats import AUTO, StackSamples, count_samples
-from agents.profiles.message import Source, build_profile, encode_within
+from agents.profiles.message import ProfileOrigin, build_profile, encode_within
 from agents.profiles.profile_source import STDIN, begin_profile, named, opened_profile
 from pipeline.messages.schema.inputs import MAX_COUNT
 from pipeline.model import Outgoing
@@ -51,7 +51,7 @@ class Import:
     the pipeline takes nothing from the future.
     """
 
-    source: Source
+    source: ProfileOrigin
     start: float | None
     duration_s: float
     max_bytes: int
@@ -82,7 +82,7 @@ def read_files(paths: Sequence[Path], request: Import) -> list[Imported]:
     return files
 
 
-def profile_key(source: Source) -> str:
+def profile_key(source: ProfileOrigin) -> str:
     """Return the key of a host's profiles."""
     return f"{source.service}/{source.host}"
 
@@ -118,7 +118,7 @@ def _check(parsed: StackSamples, held: str) -> None:
         raise ConfigError(f"{parsed.samples} samples, more than the {MAX_COUNT} of one interval")
 
 
-def _identity(path: Path, content: bytes, source: Source, start: float, end: float) -> str:
+def _identity(path: Path, content: bytes, source: ProfileOrigin, start: float, end: float) -> str:
     """Return a key that is equal when a file is imported again for the same host and interval."""
     labels = sorted(source.labels.items())
     origin = [path.name, source.host, start, end, source.release, labels]

@@ -14,14 +14,14 @@ from typing import Any, Self
 from uuid import uuid4
 
 from agents.profiles.formats.collapsed import parse_collapsed
-from agents.profiles.message import Source, build_profile, encode_within
+from agents.profiles.message import ProfileOrigin, build_profile, encode_within
 from agents.profiles.profile_files import profile_key
 from agents.publishing.broker import check_broker, connect
 from agents.publishing.message_queue import MessageQueue
 from agents.publishing.publisher import BackgroundPublisher, Delivery, report_delivery
 from agents.sampling.kernels import AUTO, CallGraph, Kernel, Sampling, make_kernel
 from agents.sampling.process import ExistingProcess, SampledProcess, StartedCommand
-from agents.sampling.sampler import Interval, Sampler, stop_limit_s
+from agents.sampling.sampler import Interval, ProcessSampler, stop_limit_s
 from agents.source.changes.history import change_message
 from pipeline.model import Change, Outgoing
 from pipeline.model.clock import Clock
@@ -49,10 +49,10 @@ _STOPS = (signal.SIGINT, signal.SIGTERM)
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SamplingPlan:
     """What to sample and how; either ``pid`` or ``command``."""
 
-    source: Source
+    source: ProfileOrigin
     pid: int | None
     command: tuple[str, ...]
     rate_hz: int
@@ -67,13 +67,13 @@ class Plan:
     change: Change | None = None  # published at start
 
 
-def with_change(plan: Plan, change: Change) -> Plan:
+def with_change(plan: SamplingPlan, change: Change) -> SamplingPlan:
     """Add the change that was deployed; its commit names the release if nothing else does."""
     source = replace(plan.source, release=plan.source.release or change.id)
     return replace(plan, source=source, change=change)
 
 
-def run_agent(plan: Plan, settings: Settings, topics: Topics, *, clock: Clock) -> int:
+def run_agent(plan: SamplingPlan, settings: Settings, topics: Topics, *, clock: Clock) -> int:
     """Sample and publish until the process ends or SIGINT or SIGTERM comes; return the exit code.
 
     Must run in the main thread, which receives signals. A command that the plan starts ends with the
@@ -98,7 +98,7 @@ def run_agent(plan: Plan, settings: Settings, topics: Topics, *, clock: Clock) -
             return _sample_command(plan.command, sample, signals)
 
 
-def _sampling(plan: Plan, folder: Path, clock: Clock) -> Sampling:
+def _sampling(plan: SamplingPlan, folder: Path, clock: Clock) -> Sampling:
     return Sampling(
         folder=folder,
         clock=clock,
@@ -112,9 +112,9 @@ def _sampling(plan: Plan, folder: Path, clock: Clock) -> Sampling:
     )
 
 
-def _sampler(plan: Plan, kernel: Kernel, process: SampledProcess, clock: Clock) -> Sampler:
+def _sampler(plan: SamplingPlan, kernel: Kernel, process: SampledProcess, clock: Clock) -> ProcessSampler:
     limit_s = stop_limit_s(plan.rate_hz)
-    return Sampler(kernel, process, interval_s=plan.interval_s, clock=clock, stop_s=limit_s)
+    return ProcessSampler(kernel, process, interval_s=plan.interval_s, clock=clock, stop_s=limit_s)
 
 
 def _sample_command(
@@ -132,7 +132,9 @@ def _sample_command(
     return 1 if code or not complete else 0
 
 
-def _publish_intervals(plan: Plan, sampler: Sampler, settings: Settings, topics: Topics) -> bool:
+def _publish_intervals(
+    plan: SamplingPlan, sampler: ProcessSampler, settings: Settings, topics: Topics
+) -> bool:
     """Publish interval after interval; return whether the broker has confirmed everything."""
     queue = MessageQueue(max_messages=MAX_WAITING, max_bytes=plan.buffer_bytes)
     publisher = BackgroundPublisher(lambda: connect(settings, topics), queue)
@@ -148,7 +150,7 @@ def _publish_intervals(plan: Plan, sampler: Sampler, settings: Settings, topics:
     return complete
 
 
-def _messages(interval: Interval, source: Source, max_bytes: int) -> Iterator[tuple[Outgoing, int]]:
+def _messages(interval: Interval, source: ProfileOrigin, max_bytes: int) -> Iterator[tuple[Outgoing, int]]:
     """Yield the messages of an interval and the samples in each, one without samples if it was idle."""
     stacks = parse_collapsed(interval.data).stacks
     profile_id = uuid4().hex  # another process of this host may have the same stacks
@@ -172,10 +174,10 @@ class _StopSignals:
 
     def __init__(self) -> None:
         self.received = False
-        self._sampler: Sampler | None = None
+        self._sampler: ProcessSampler | None = None
         self._before: dict[signal.Signals, Any] = {}
 
-    def stop(self, sampler: Sampler) -> None:
+    def stop(self, sampler: ProcessSampler) -> None:
         """Make signals stop this sampler, at once if one came already."""
         self._sampler = sampler
         if self.received:

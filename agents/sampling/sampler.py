@@ -15,7 +15,7 @@ import queue
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 
-from agents.sampling.kernels import Kernel, Run, SamplerError
+from agents.sampling.kernels import Kernel, KernelRun, SamplerError
 from agents.sampling.process import SampledProcess
 from pipeline.model.clock import Clock
 
@@ -63,7 +63,7 @@ class CannotSample(SamplerError):
         self.reason = reason
 
 
-class Sampler:
+class ProcessSampler:
     """Yields intervals until the process ends or ``stop`` is called.
 
     ``attach_s`` is how long attaching is tried to a process that somebody else started, ``stop_s`` how long a
@@ -118,7 +118,7 @@ class Sampler:
                 if run and run.exited is None:
                     run.kill()
 
-    def _stream(self, run: Run) -> Iterator[Interval]:
+    def _stream(self, run: KernelRun) -> Iterator[Interval]:
         """Yield the intervals of a run that streams, until it ended."""
         start = run.ready
         while not self._wait(lambda: self._over(run), self._boundary(start)):
@@ -129,10 +129,10 @@ class Sampler:
         self._finish(run)
         yield Interval(start, end, run.take())
 
-    def _over(self, run: Run) -> bool:
+    def _over(self, run: KernelRun) -> bool:
         return self.stopping or run.exited is not None
 
-    def _first_run(self) -> Run | None:
+    def _first_run(self) -> KernelRun | None:
         """Start the first run, repeatedly while the process is still starting; None if there is no more."""
         deadline = self._clock() + (START_S if self._process.starting else self._attach_s)
         reason = ""
@@ -150,7 +150,7 @@ class Sampler:
                 raise CannotSample(self._process.pid, reason)
             self._pause()
 
-    def _resume(self, ended: Run) -> Run | None:
+    def _resume(self, ended: KernelRun) -> KernelRun | None:
         """Take up sampling again if the last run ended though the process lives."""
         for _ in range(MAX_FAILURES):
             self._pause()  # a process that is just ending still looks alive for a moment
@@ -162,7 +162,7 @@ class Sampler:
                 return ended
         raise CannotSample(self._process.pid, ended.complaint(), more=" any more")
 
-    def _hand_over(self, current: Run) -> Run | None:
+    def _hand_over(self, current: KernelRun) -> KernelRun | None:
         """Wait for the interval's end; return the run that took over, None if sampling ended."""
         boundary = self._boundary(current.ready)
         while not self._wait(lambda: self._over(current), boundary - self._lead_s):
@@ -174,7 +174,7 @@ class Sampler:
                 boundary = self._boundary(self._clock())
         return None
 
-    def _start(self, over: Callable[[], bool]) -> Run:
+    def _start(self, over: Callable[[], bool]) -> KernelRun:
         """Start a run and wait until it samples; one that does not, in time or before ``over``, is ended."""
         started = self._clock()
         run = self._kernel.start(self._process.pid, lambda: self._wakes.put(None))
@@ -186,7 +186,7 @@ class Sampler:
             self._wait(lambda: run.exited is not None, self._clock() + STOP_S)
         return run
 
-    def _finish(self, run: Run) -> None:
+    def _finish(self, run: KernelRun) -> None:
         run.stop()
         if not self._wait(lambda: run.exited is not None, self._clock() + self._stop_s):
             log.warning("the kernel did not end in time: an interval is lost")

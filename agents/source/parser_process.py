@@ -34,7 +34,7 @@ _Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer(Generic[_Value]):
+class ParserAnswer(Generic[_Value]):
     """What a function returned, or why there is no answer."""
 
     value: _Value | None = None
@@ -48,7 +48,7 @@ def parse_bounded(
     *,
     timeout_s: float,
     file_s: float = FILE_S,
-) -> list[Answer[_Value]]:
+) -> list[ParserAnswer[_Value]]:
     """Return what a function answers to each question about a source, in order.
 
     Args:
@@ -60,7 +60,7 @@ def parse_bounded(
     """
     program = [sys.executable, "-I", parser_program.__file__, str(_FOLDER), function, str(file_s)]
     deadline = time.monotonic() + timeout_s
-    answers: list[Answer[_Value]] = []
+    answers: list[ParserAnswer[_Value]] = []
     for _ in range(MAX_ENDS):
         left = questions[len(answers) :]
         left_s = deadline - time.monotonic()
@@ -77,19 +77,19 @@ def parse_bounded(
         lines = output.data.split(b"\n")[:-1]  # text after the last line end broke off
         answers += [decode_answer(type_, line) for line in lines[: len(left)]]
         if len(answers) < len(questions):
-            answers.append(Answer(failure="could not be parsed in time" if output.cut else _ENDED))
+            answers.append(ParserAnswer(failure="could not be parsed in time" if output.cut else _ENDED))
     late = time.monotonic() >= deadline
     rest = "could not be parsed in time" if late else "too many others could not be parsed"
-    return answers + [Answer(failure=rest)] * (len(questions) - len(answers))
+    return answers + [ParserAnswer(failure=rest)] * (len(questions) - len(answers))
 
 
-def decode_answer(type_: type[_Value], line: bytes) -> Answer[_Value]:
+def decode_answer(type_: type[_Value], line: bytes) -> ParserAnswer[_Value]:
     """Read a line of the program, which a source may have damaged."""
     try:
         adapter: TypeAdapter[_Value] = _adapter(type_)  # type: ignore[arg-type]
-        return Answer(adapter.validate_json(line))
+        return ParserAnswer(adapter.validate_json(line))
     except ValidationError:
-        return Answer(failure=_ENDED)
+        return ParserAnswer(failure=_ENDED)
 
 
 @cache

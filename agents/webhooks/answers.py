@@ -16,27 +16,27 @@ Send = Callable[[Sequence[Outgoing]], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class WebhookAnswer:
     """An HTTP status and one plain line."""
 
     status: int
     text: str = ""
 
 
-async def send_changes(send: Send, changes: Sequence[Change], what: str) -> Answer:
+async def send_changes(send: Send, changes: Sequence[Change], what: str) -> WebhookAnswer:
     """Publish changes and return an answer about it; ``what`` names their source."""
     return await send_messages(send, [change_message(change) for change in changes], what, "changes")
 
 
-async def send_messages(send: Send, messages: Sequence[Outgoing], what: str, kinds: str) -> Answer:
+async def send_messages(send: Send, messages: Sequence[Outgoing], what: str, kinds: str) -> WebhookAnswer:
     """Publish messages and return an answer with their number; ``kinds`` is their noun in the plural."""
     try:
         await send(messages)
     except BrokerUnavailable as error:
         log.warning("%s: not published: %s", what, error)
-        return Answer(503, "not published, try again")
+        return WebhookAnswer(503, "not published, try again")
     except InvalidMessage as error:
         log.error("%s: refused by the broker: %s", what, error)
-        return Answer(422, "refused by the broker")
+        return WebhookAnswer(422, "refused by the broker")
     log.info("%s: published %d %s", what, len(messages), kinds)
-    return Answer(200, f"published {len(messages)} {kinds} for {what}")
+    return WebhookAnswer(200, f"published {len(messages)} {kinds} for {what}")

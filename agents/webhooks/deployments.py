@@ -12,7 +12,7 @@ from agents.source.changes.git import Commit, GitError, Repository
 from agents.source.changes.history import Described, describe_commit
 from agents.source.changes.trailers import expected_costs
 from agents.webhooks.forge_event import ForgeEvent, PayloadCommit
-from agents.webhooks.mapping import Source
+from agents.webhooks.mapping import WebhookSource
 from pipeline.model import Change
 from pipeline.model.errors import ConfigError
 
@@ -36,7 +36,7 @@ class Deployed:
     left_out: tuple[str, ...] = ()
 
 
-def deployed_changes(event: ForgeEvent, source: Source, *, now: float) -> Deployed:
+def deployed_changes(event: ForgeEvent, source: WebhookSource, *, now: float) -> Deployed:
     """Return what an event of ``source`` deployed; nothing if no rule names the branch, tag or environment.
 
     With a clone that is every commit since the branch or environment was at ``event.before``, or since the
@@ -58,7 +58,7 @@ def deployed_changes(event: ForgeEvent, source: Source, *, now: float) -> Deploy
     return replace(described, left_out=(*from_clone.left_out, *described.left_out))
 
 
-def _from_clone(event: ForgeEvent, source: Source, services: Sequence[str], time: float) -> Deployed:
+def _from_clone(event: ForgeEvent, source: WebhookSource, services: Sequence[str], time: float) -> Deployed:
     """Describe the commits from the clone; none if there is no clone or it lacks them."""
     if source.clone is None:
         return Deployed(())
@@ -92,7 +92,7 @@ def _from_clone(event: ForgeEvent, source: Source, services: Sequence[str], time
         return Deployed((), (f"diffs: {error}",))
 
 
-def _reaches(repository: Repository, source: Source, last: Commit) -> tuple[Reaches | None, list[str]]:
+def _reaches(repository: Repository, source: WebhookSource, last: Commit) -> tuple[Reaches | None, list[str]]:
     """Return what the routes of the deployed application reach, None without; and what is left out."""
     if not source.routes:
         return None, []
@@ -112,7 +112,7 @@ def _last_commit(repository: Repository, event: ForgeEvent) -> Commit | None:
 
 
 def _deployed_before(
-    repository: Repository, event: ForgeEvent, source: Source, services: Sequence[str], last: Commit
+    repository: Repository, event: ForgeEvent, source: WebhookSource, services: Sequence[str], last: Commit
 ) -> dict[tuple[str, ...], list[str]]:
     """Return the services by the commits that they had been deployed with, as far as these are known."""
     if event.occasion != "tag":

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from dataclasses import replace
 
 from agents.webhooks.forge_event import ForgeEvent
-from agents.webhooks.mapping import Forge, Source
+from agents.webhooks.mapping import Forge, WebhookSource
 
 REMEMBERED = 10_000
 """Most environments that are remembered: some users make one for each branch."""
@@ -20,14 +20,14 @@ class Environments:
     def __init__(self) -> None:
         self._last: OrderedDict[_Key, tuple[float, str]] = OrderedDict()
 
-    def complete(self, event: ForgeEvent, source: Source) -> ForgeEvent:
+    def complete(self, event: ForgeEvent, source: WebhookSource) -> ForgeEvent:
         """Return a deployment's event with the commit that its environment had before, if that is known."""
         if event.occasion != "environment" or event.before:
             return event
         _, commit = self._last.get(_key(event, source), (0.0, ""))
         return replace(event, before=commit)
 
-    def note(self, event: ForgeEvent, source: Source, *, now: float) -> None:
+    def note(self, event: ForgeEvent, source: WebhookSource, *, now: float) -> None:
         """Remember a deployment that was published, unless what was deployed after it came before it."""
         if event.occasion != "environment" or not event.after:
             return
@@ -40,5 +40,5 @@ class Environments:
             self._last.popitem(last=False)
 
 
-def _key(event: ForgeEvent, source: Source) -> _Key:
+def _key(event: ForgeEvent, source: WebhookSource) -> _Key:
     return source.forge, source.name, event.name

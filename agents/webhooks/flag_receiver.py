@@ -14,7 +14,7 @@ import orjson
 from agents.source.gates.flag_file import flips_between
 from agents.source.gates.flag_set import FlagSet, flag_set_of
 from agents.source.gates.flips import Flip
-from agents.webhooks.answers import Answer, Send, send_changes
+from agents.webhooks.answers import Send, WebhookAnswer, send_changes
 from agents.webhooks.flag_events import READERS
 from agents.webhooks.flag_services import FlagServiceKind, FlagSource
 from agents.webhooks.forge_event import section
@@ -51,21 +51,21 @@ class FlagReceiver:
         self._done: OrderedDict[bytes, None] = OrderedDict()
         self._sets: dict[str, FlagSet] = {}
 
-    async def receive(self, kind: FlagServiceKind, headers: Mapping[str, str], body: bytes) -> Answer:
+    async def receive(self, kind: FlagServiceKind, headers: Mapping[str, str], body: bytes) -> WebhookAnswer:
         """Handle one delivery; one that was published is not published again."""
         signers = [
             source for source in self._sources if source.kind == kind and _signed(source, headers, body)
         ]
         if not signers:
-            return Answer(401, "wrong or missing signature")
+            return WebhookAnswer(401, "wrong or missing signature")
         key = hashlib.sha256(kind.encode() + b"\0" + body).digest()
         if key in self._done:
-            return Answer(200, "already published")
+            return WebhookAnswer(200, "already published")
         try:
             payload = await asyncio.to_thread(parse_object, body)
             answers = [await self._publish(source, payload) for source in signers]
         except InvalidMessage as error:
-            return Answer(400, str(error))
+            return WebhookAnswer(400, str(error))
         worst = max(answers, key=lambda answer: answer.status)
         if (
             worst.status == 200 and kind != "openfeature"
@@ -73,7 +73,7 @@ class FlagReceiver:
             self._remember(key)
         return worst
 
-    async def _publish(self, source: FlagSource, payload: Mapping[str, Any]) -> Answer:
+    async def _publish(self, source: FlagSource, payload: Mapping[str, Any]) -> WebhookAnswer:
         now = self._clock()
         flags = _flag_set(payload) if source.kind == "openfeature" else None
         if flags is None:
@@ -82,13 +82,15 @@ class FlagReceiver:
             previous = self._sets.get(source.name)
             flips = [] if previous is None else flips_between(previous, flags, time=now)
         if source.kind in _BODY_SIGNED and flips and now - max(flip.time for flip in flips) > REDELIVERY_S:
-            return Answer(403, "older than three days")  # a recorded one, its signature is right for ever
+            return WebhookAnswer(
+                403, "older than three days"
+            )  # a recorded one, its signature is right for ever
         changes = source.changes(flips)
         what = f"{_named(flips)} of {source.name}"
         if changes:
             answer = await send_changes(self._send, changes, what)
         else:
-            answer = Answer(200, f"nothing to publish for {what}" if flips else "nothing was flipped")
+            answer = WebhookAnswer(200, f"nothing to publish for {what}" if flips else "nothing was flipped")
         if flags is not None and answer.status == 200:
             self._sets[source.name] = flags
         return answer

@@ -129,7 +129,7 @@ class AnswerRights:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class WebhookSource:
     """A repository that may send webhooks. ``name`` is its full name, such as ``acme/shop``."""
 
     name: str
@@ -171,7 +171,7 @@ class Tracker:
 class ServiceMap:
     """All repositories, flag services and trackers that may send webhooks."""
 
-    sources: tuple[Source, ...]
+    sources: tuple[WebhookSource, ...]
     flag_sources: tuple[FlagSource, ...] = ()
     trackers: tuple[Tracker, ...] = ()
 
@@ -180,12 +180,12 @@ class ServiceMap:
         """True if replies of somebody may answer events."""
         return bool(self.trackers) or any(source.answers for source in self.sources)
 
-    def find(self, forge: Forge, name: str) -> Source | None:
+    def find(self, forge: Forge, name: str) -> WebhookSource | None:
         """Return a forge's repository; forges ignore the case of names."""
         wanted = name.casefold()
         return next((s for s in self.sources if s.forge == forge and s.name.casefold() == wanted), None)
 
-    def of(self, forge: Forge) -> tuple[Source, ...]:
+    def of(self, forge: Forge) -> tuple[WebhookSource, ...]:
         """Return the repositories of one forge."""
         return tuple(source for source in self.sources if source.forge == forge)
 
@@ -201,7 +201,7 @@ def load_service_map(path: Path, environ: Mapping[str, str]) -> ServiceMap:
     for name, repository in file.repositories.items():
         where = f"{path}: repositories.{name}"
         sources.append(
-            Source(
+            WebhookSource(
                 name=name.strip("/"),
                 forge=repository.forge,
                 rules=tuple(_rule(rule) for rule in repository.deploys),

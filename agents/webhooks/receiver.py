@@ -11,12 +11,12 @@ from typing import Any
 
 from agents.source.gates.flips import flip_change
 from agents.webhooks import github, gitlab
-from agents.webhooks.answers import Answer, Send, send_changes
+from agents.webhooks.answers import Send, WebhookAnswer, send_changes
 from agents.webhooks.deployments import deployed_changes
 from agents.webhooks.environments import Environments
 from agents.webhooks.flag_events import read_gitlab_flag
 from agents.webhooks.forge_event import ForgeEvent
-from agents.webhooks.mapping import Forge, ServiceMap, Source
+from agents.webhooks.mapping import Forge, ServiceMap, WebhookSource
 from agents.webhooks.reply_receiver import ANSWER_EVENTS, ReplyReceiver
 from agents.webhooks.signatures import REDELIVERY_S, github_signed, gitlab_signed
 from pipeline.messages.fields import parse_object
@@ -31,7 +31,7 @@ REMEMBERED = 10_000
 _SHOWN = 5  # remarks in one line of the log
 
 
-class Receiver:
+class DeliveryReceiver:
     """Checks, reads and publishes deliveries, each once.
 
     Nothing of a delivery is looked at before its signature over the raw body is found right for at least one
@@ -46,23 +46,23 @@ class Receiver:
         self._send = send
         self._clock = clock
         self._environments = Environments()
-        self._done: OrderedDict[bytes, Answer] = OrderedDict()
-        self._under_way: dict[bytes, asyncio.Task[Answer]] = {}
+        self._done: OrderedDict[bytes, WebhookAnswer] = OrderedDict()
+        self._under_way: dict[bytes, asyncio.Task[WebhookAnswer]] = {}
 
-    async def receive(self, forge: Forge, headers: Mapping[str, str], body: bytes) -> Answer:
+    async def receive(self, forge: Forge, headers: Mapping[str, str], body: bytes) -> WebhookAnswer:
         """Handle one delivery; one that is under way or was published is not published again."""
         signers = await asyncio.to_thread(self._signers, forge, headers, body)
         if not signers:
-            return Answer(401, "wrong or missing signature")
+            return WebhookAnswer(401, "wrong or missing signature")
         event = headers.get("X-GitHub-Event" if forge == "github" else "X-Gitlab-Event", "")
         if forge == "github" and event == "ping":
-            return Answer(200, "pong")
+            return WebhookAnswer(200, "pong")
         events = github.EVENTS if forge == "github" else gitlab.EVENTS
         if event not in events and not (self._replies and event in ANSWER_EVENTS[forge]):
-            return Answer(204)
+            return WebhookAnswer(204)
         key = _delivery(forge, headers, body)
         if key in self._done:
-            return Answer(200, "already published")
+            return WebhookAnswer(200, "already published")
         if key not in self._under_way:
             task = asyncio.ensure_future(self._handle(forge, event, signers, key, body))
             self._under_way[key] = task
@@ -74,7 +74,7 @@ class Receiver:
         if self._under_way:
             await asyncio.wait(set(self._under_way.values()), timeout=timeout_s)
 
-    def _signers(self, forge: Forge, headers: Mapping[str, str], body: bytes) -> list[Source]:
+    def _signers(self, forge: Forge, headers: Mapping[str, str], body: bytes) -> list[WebhookSource]:
         """Return the repositories whose secret signed the body."""
         now = self._clock()
         sources = self._services.of(forge)
@@ -90,16 +90,16 @@ class Receiver:
         return [source for source in sources if source.secret in right]
 
     async def _handle(
-        self, forge: Forge, event: str, signers: Sequence[Source], key: bytes, body: bytes
-    ) -> Answer:
+        self, forge: Forge, event: str, signers: Sequence[WebhookSource], key: bytes, body: bytes
+    ) -> WebhookAnswer:
         try:
             payload = await asyncio.to_thread(parse_object, body)
             name = (github if forge == "github" else gitlab).repository_of(payload)
             source = self._services.find(forge, name)
             if source is None:
-                return Answer(404, f"unknown repository {name[:200]!r}")
+                return WebhookAnswer(404, f"unknown repository {name[:200]!r}")
             if source not in signers:
-                return Answer(401, "wrong or missing signature")
+                return WebhookAnswer(401, "wrong or missing signature")
             if self._replies and event in ANSWER_EVENTS[forge]:
                 return self._kept(key, await self._replies.take(forge, event, payload, source))
             if event == gitlab.FLAG_EVENT:
@@ -107,14 +107,18 @@ class Receiver:
             forge_event = _read(forge, event, payload)
         except InvalidMessage as error:
             hint = "; the webhook's content type should be application/json" if body[:1] != b"{" else ""
-            return Answer(400, f"{error}{hint}")
+            return WebhookAnswer(400, f"{error}{hint}")
         if forge_event is None:
-            return Answer(200, "nothing was deployed")
+            return WebhookAnswer(200, "nothing was deployed")
         if forge == "github" and forge_event.time and self._clock() - forge_event.time > REDELIVERY_S:
-            return Answer(403, "older than three days")  # a recorded one, its signature is right for ever
+            return WebhookAnswer(
+                403, "older than three days"
+            )  # a recorded one, its signature is right for ever
         return await self._publish(forge_event, source, key)
 
-    async def _publish_flips(self, payload: Mapping[str, Any], source: Source, key: bytes) -> Answer:
+    async def _publish_flips(
+        self, payload: Mapping[str, Any], source: WebhookSource, key: bytes
+    ) -> WebhookAnswer:
         """Publish the flip of a feature flag event."""
         flips = read_gitlab_flag(payload, self._clock())
         changes = [
@@ -122,16 +126,16 @@ class Receiver:
         ]
         what = f"the flip of {flips[0].gate[:200]!r} of {source.name}"
         if not changes:
-            return Answer(200, f"nothing to publish for {what}")
+            return WebhookAnswer(200, f"nothing to publish for {what}")
         return self._kept(key, await send_changes(self._send, changes, what))
 
-    async def _publish(self, forge_event: ForgeEvent, source: Source, key: bytes) -> Answer:
+    async def _publish(self, forge_event: ForgeEvent, source: WebhookSource, key: bytes) -> WebhookAnswer:
         now = self._clock()
         forge_event = self._environments.complete(forge_event, source)
         deployed = await asyncio.to_thread(deployed_changes, forge_event, source, now=now)
         what = f"{forge_event.occasion} {forge_event.name[:200]!r} of {source.name}"
         if not deployed.changes:
-            return Answer(200, f"nothing to publish for {what}")
+            return WebhookAnswer(200, f"nothing to publish for {what}")
         answer = await send_changes(self._send, deployed.changes, what)
         if answer.status != 200:
             return answer
@@ -142,13 +146,13 @@ class Receiver:
         self._remember(key, answer)
         return answer
 
-    def _kept(self, key: bytes, answer: Answer) -> Answer:
+    def _kept(self, key: bytes, answer: WebhookAnswer) -> WebhookAnswer:
         """Return an answer, and remember the delivery if it is done with."""
         if answer.status == 200:
             self._remember(key, answer)
         return answer
 
-    def _remember(self, key: bytes, answer: Answer) -> None:
+    def _remember(self, key: bytes, answer: WebhookAnswer) -> None:
         self._done[key] = answer
         while len(self._done) > REMEMBERED:
             self._done.popitem(last=False)

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal, Protocol, get_args
 
-from agents.webhooks.answers import Answer, Send, send_messages
+from agents.webhooks.answers import Send, WebhookAnswer, send_messages
 from agents.webhooks.closings import CLOSING_EVENTS, YIELDS_S, Closing, is_news, read_closing, said_by_closing
-from agents.webhooks.mapping import AnswerRights, Forge, Source
+from agents.webhooks.mapping import AnswerRights, Forge, WebhookSource
 from agents.webhooks.replies import REPLY_EVENTS, Reply, Said, may_answer, read_answer, read_reply
 from agents.webhooks.signatures import REDELIVERY_S
 from pipeline.analysis.feedback import latest_verdicts
@@ -72,22 +72,24 @@ class ReplyReceiver:
         """Return the number of replies by outcome."""
         return samples_of(self._counts)
 
-    async def take(self, forge: Forge, event: str, payload: Mapping[str, Any], source: Source) -> Answer:
+    async def take(
+        self, forge: Forge, event: str, payload: Mapping[str, Any], source: WebhookSource
+    ) -> WebhookAnswer:
         """Publish the verdict of a reply or a closing; the same once more changes nothing.
 
         Raises:
             InvalidMessage: the field of the payload that is missing or wrong.
         """
         if source.answers is None:
-            return Answer(200, "replies are not asked for")
+            return WebhookAnswer(200, "replies are not asked for")
         closes = event == CLOSING_EVENTS[forge]
         heard = read_closing(forge, payload) if closes else read_reply(forge, payload)
-        return await self.hear(heard, source) if heard else Answer(200, "no new reply")
+        return await self.hear(heard, source) if heard else WebhookAnswer(200, "no new reply")
 
-    async def hear(self, heard: Heard, source: Answerable) -> Answer:
+    async def hear(self, heard: Heard, source: Answerable) -> WebhookAnswer:
         """Publish the verdict of what was read, as ``take`` does."""
         if self._clock() - heard.time > REDELIVERY_S:
-            return Answer(403, "older than three days")
+            return WebhookAnswer(403, "older than three days")
         try:
             if isinstance(heard, Closing):
                 return await self._take_closing(heard, source)
@@ -96,9 +98,9 @@ class ReplyReceiver:
             return self._counted("unclear", heard, source, str(error))
         except StoreUnavailable as error:
             log.warning("a reply of %s waits: %s", source.name, error)
-            return Answer(503, "not published, try again")
+            return WebhookAnswer(503, "not published, try again")
 
-    async def _take_reply(self, reply: Reply, source: Answerable) -> Answer:
+    async def _take_reply(self, reply: Reply, source: Answerable) -> WebhookAnswer:
         answer = read_answer(reply.text)
         if answer is None:
             return self._counted("other", reply, source, "speaks of something else")
@@ -115,7 +117,7 @@ class ReplyReceiver:
             answer = replace(answer, subject=originals[0].id)
         return await self._publish(_verdict(event, service, answer, reply.author, reply.time), reply, source)
 
-    async def _take_closing(self, closing: Closing, source: Answerable) -> Answer:
+    async def _take_closing(self, closing: Closing, source: Answerable) -> WebhookAnswer:
         events = await asyncio.to_thread(self._events, closing.thread, source)
         if not events:
             return self._counted("other", closing, source, "no alert opened it")
@@ -128,7 +130,7 @@ class ReplyReceiver:
         time = closing.time - YIELDS_S
         return await self._publish(_verdict(event, service, answer, closing.author, time), closing, source)
 
-    async def _publish(self, verdict: Verdict, heard: Heard, source: Answerable) -> Answer:
+    async def _publish(self, verdict: Verdict, heard: Heard, source: Answerable) -> WebhookAnswer:
         what = f"{_what(heard)} {heard.thread} of {source.name}"
         answer = await send_messages(self._send, [feedback_message(verdict)], what, "verdict")
         if answer.status == 200:
@@ -159,11 +161,11 @@ class ReplyReceiver:
         )
         return is_news(closing, answer, state, bool(resolved))
 
-    def _counted(self, outcome: Outcome, heard: Heard, source: Answerable, why: str) -> Answer:
+    def _counted(self, outcome: Outcome, heard: Heard, source: Answerable, why: str) -> WebhookAnswer:
         self._counts.labels(outcome).inc()
         if outcome != "other":
             log.info("%s %s of %s by %r: %s", _what(heard), heard.thread, source.name, heard.author, why)
-        return Answer(200, f"{outcome}: {why}")
+        return WebhookAnswer(200, f"{outcome}: {why}")
 
 
 def _what(heard: Heard) -> str:

@@ -12,10 +12,10 @@ from aiohttp import web
 
 from agents.publishing.publisher import Connect
 from agents.webhooks import tracker_receiver
-from agents.webhooks.answers import Answer
+from agents.webhooks.answers import WebhookAnswer
 from agents.webhooks.flag_receiver import SIGNED_BY, FlagReceiver
 from agents.webhooks.mapping import Forge, ServiceMap
-from agents.webhooks.receiver import Receiver
+from agents.webhooks.receiver import DeliveryReceiver
 from agents.webhooks.reply_receiver import ReplyReceiver
 from agents.webhooks.sending import ConfirmedSender
 from agents.webhooks.tracker_receiver import TrackerReceiver
@@ -44,7 +44,7 @@ _SIGNED_BY: Mapping[Forge, Sequence[str]] = {
 }
 """Headers with the signature or token; a request of a forge has one of them."""
 
-Receive = Callable[[Mapping[str, str], bytes], Awaitable[Answer]]
+Receive = Callable[[Mapping[str, str], bytes], Awaitable[WebhookAnswer]]
 
 
 async def serve(
@@ -67,7 +67,7 @@ async def serve(
     stop = stop_event()
     sender = ConfirmedSender(connect)
     replies = ReplyReceiver(store, sender.send, clock=clock) if store else None
-    receiver = Receiver(services, sender.send, clock=clock, replies=replies)
+    receiver = DeliveryReceiver(services, sender.send, clock=clock, replies=replies)
     flags = FlagReceiver(services.flag_sources, sender.send, clock=clock)
     trackers = TrackerReceiver(services.trackers, replies) if replies else None
     try:
@@ -83,7 +83,7 @@ async def serve(
 
 
 def make_app(
-    receiver: Receiver,
+    receiver: DeliveryReceiver,
     flags: FlagReceiver | None = None,
     replies: ReplyReceiver | None = None,
     trackers: TrackerReceiver | None = None,
@@ -128,12 +128,12 @@ def make_app(
 
 async def _answer(
     receive: Receive, signed: Sequence[str], request: web.Request, large: asyncio.Semaphore
-) -> Answer:
+) -> WebhookAnswer:
     size = request.content_length
     if size is not None and size > MAX_BODY_BYTES:
-        return Answer(413, f"larger than {MAX_BODY_BYTES} bytes")
+        return WebhookAnswer(413, f"larger than {MAX_BODY_BYTES} bytes")
     if not any(request.headers.get(name) for name in signed):
-        return Answer(401, "wrong or missing signature")
+        return WebhookAnswer(401, "wrong or missing signature")
     slot = large if size is None or size > LARGE_BODY_BYTES else contextlib.nullcontext()
     try:
         async with slot:
@@ -141,6 +141,6 @@ async def _answer(
                 body = await request.read()
             return await receive(request.headers, body)
     except web.HTTPRequestEntityTooLarge:
-        return Answer(413, f"larger than {MAX_BODY_BYTES} bytes")
+        return WebhookAnswer(413, f"larger than {MAX_BODY_BYTES} bytes")
     except TimeoutError:
-        return Answer(408, "the body did not come in time")
+        return WebhookAnswer(408, "the body did not come in time")

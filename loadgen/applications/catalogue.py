@@ -16,7 +16,7 @@ _USER = {"Authorization": f"Basic {base64.b64encode(b'ada:any').decode()}"}
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ClientRequest:
     """One request of a client."""
 
     method: str
@@ -46,7 +46,7 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True)
-class Application:
+class CatalogueApplication:
     """A web application of the package registry.
 
     Args:
@@ -57,13 +57,13 @@ class Application:
     """
 
     name: str
-    requests: Mapping[str, Callable[[random.Random], Request]]
+    requests: Mapping[str, Callable[[random.Random], ClientRequest]]
     positions: tuple[Position, ...]
-    begin: tuple[Request, ...] = ()
+    begin: tuple[ClientRequest, ...] = ()
 
 
-def _get(path: str) -> Callable[[random.Random], Request]:
-    return lambda draw: Request("GET", path.format(id=draw.randrange(1, 400)))
+def _get(path: str) -> Callable[[random.Random], ClientRequest]:
+    return lambda draw: ClientRequest("GET", path.format(id=draw.randrange(1, 400)))
 
 
 def _event(name: int, draw: random.Random) -> str:
@@ -84,18 +84,18 @@ def _event(name: int, draw: random.Random) -> str:
     return "\r\n".join(lines)
 
 
-def _dav(method: str, path: str, body: str = "", **headers: str) -> Callable[[random.Random], Request]:
+def _dav(method: str, path: str, body: str = "", **headers: str) -> Callable[[random.Random], ClientRequest]:
     sent = {**_USER, **{name.replace("_", "-"): value for name, value in headers.items()}}
-    return lambda draw: Request(method, path.format(id=draw.randrange(EVENTS)), body, sent)
+    return lambda draw: ClientRequest(method, path.format(id=draw.randrange(EVENTS)), body, sent)
 
 
-def _put(draw: random.Random) -> Request:
+def _put(draw: random.Random) -> ClientRequest:
     return _put_event(draw.randrange(EVENTS), draw)
 
 
-def _put_event(name: int, draw: random.Random) -> Request:
+def _put_event(name: int, draw: random.Random) -> ClientRequest:
     headers = {**_USER, "Content-Type": "text/calendar"}
-    return Request("PUT", f"/ada/work/{name}.ics", _event(name, draw), headers)
+    return ClientRequest("PUT", f"/ada/work/{name}.ics", _event(name, draw), headers)
 
 
 _SPACES = 'xmlns="DAV:" xmlns:C="urn:ietf:params:xml:ns:caldav"'
@@ -106,7 +106,7 @@ _QUERY = (
 )
 _NAMED = f"<propertyupdate {_SPACES}><set><prop><displayname>Work</displayname></prop></set></propertyupdate>"
 
-DATASETTE = Application(
+DATASETTE = CatalogueApplication(
     "datasette",
     {
         "index": _get("/"),
@@ -127,7 +127,7 @@ DATASETTE = Application(
     ),
 )
 
-RADICALE = Application(
+RADICALE = CatalogueApplication(
     "radicale",
     {
         "home": _dav("PROPFIND", "/ada/", Depth="1"),
@@ -147,7 +147,7 @@ RADICALE = Application(
         Position("rename", "radicale.app.proppatch:xml_proppatch", "rename"),
     ),
     (
-        Request("MKCALENDAR", "/ada/work/", headers=_USER),
+        ClientRequest("MKCALENDAR", "/ada/work/", headers=_USER),
         *(_put_event(name, random.Random(name)) for name in range(0, EVENTS, 2)),
     ),
 )

@@ -11,24 +11,24 @@ from pathlib import Path
 
 import numpy as np
 
-from loadgen.applications.catalogue import APPLICATIONS, KINDS, Application, Position
-from loadgen.applications.drive import Injection, Side, record
+from loadgen.applications.catalogue import APPLICATIONS, KINDS, CatalogueApplication, Position
+from loadgen.applications.drive import Injection, RunningSide, record
 from loadgen.applications.environment import install
 from loadgen.applications.load import NEW_DRIVERS, OLD_DRIVERS, Drivers
-from loadgen.applications.table import Row, judge
-from loadgen.harness import Advance, Experiment, bench, table
+from loadgen.applications.table import ReleaseRow, judge
+from loadgen.harness import Advance, BenchExperiment, bench, table
 from loadgen.requests.table import PAPER_R_SQUARED
 from pipeline.commands.request import FOLDER, option, seed_option
 from pipeline.commands.tables import Column
 from pipeline.settings.extras import require
 
 
-def _types_slower(row: Row) -> str:
+def _types_slower(row: ReleaseRow) -> str:
     named = f"{row.baseline} types"
     return f"{named}, {'with' if row.baseline_right else 'without'} it" if row.kind else named
 
 
-COLUMNS: tuple[Column[Row], ...] = (
+COLUMNS: tuple[Column[ReleaseRow], ...] = (
     Column("application"),
     Column("regression", lambda row: row.kind or "none"),
     Column("in", lambda row: row.position or None),
@@ -68,7 +68,7 @@ class _ApplicationsRequest:
 
 
 @bench(json="one JSON object a release")
-def applications(request: _ApplicationsRequest) -> Experiment[Row]:
+def applications(request: _ApplicationsRequest) -> BenchExperiment[ReleaseRow]:
     """Find regressions of two real web applications from their access logs and CPU time.
 
     Datasette and Radicale are installed from the package registry, in an environment of their own. Each
@@ -83,7 +83,7 @@ def applications(request: _ApplicationsRequest) -> Experiment[Row]:
     chosen = [APPLICATIONS[name] for name in request.names or APPLICATIONS]
     kinds = request.kinds or KINDS
 
-    def rows(advance: Advance) -> Iterator[Row]:
+    def rows(advance: Advance) -> Iterator[ReleaseRow]:
         if request.keep:
             request.keep.mkdir(parents=True, exist_ok=True)
         with ExitStack() as stack:
@@ -93,12 +93,16 @@ def applications(request: _ApplicationsRequest) -> Experiment[Row]:
                 yield from _measure(application, python, folder, request, advance)
 
     pairs = sum(request.equal + len(kinds) * len(application.positions) for application in chosen)
-    return Experiment(rows, 2 * pairs * request.periods, table(COLUMNS, _summary))
+    return BenchExperiment(rows, 2 * pairs * request.periods, table(COLUMNS, _summary))
 
 
 def _measure(
-    application: Application, python: Path, folder: Path, request: _ApplicationsRequest, advance: Advance
-) -> Iterator[Row]:
+    application: CatalogueApplication,
+    python: Path,
+    folder: Path,
+    request: _ApplicationsRequest,
+    advance: Advance,
+) -> Iterator[ReleaseRow]:
     """Yield a row of each new release against the old one."""
     drivers = Drivers.drawn(tuple(application.requests), request.rate, np.random.default_rng(request.seed))
     injections: list[tuple[str, Position] | None] = [None] * request.equal
@@ -118,16 +122,16 @@ def _measure(
 
 def _sides(
     drivers: Drivers, request: _ApplicationsRequest, folder: Path, index: int, injection: Injection | None
-) -> tuple[Side, Side]:
+) -> tuple[RunningSide, RunningSide]:
     """Draw the requests of both releases."""
     rng = np.random.default_rng((request.seed, index))
     old, new = (drivers.periods(count, request.periods, rng) for count in (OLD_DRIVERS, NEW_DRIVERS))
     folder.mkdir()
     many = request.connections
-    return Side(folder / "old", old, None, many), Side(folder / "new", new, injection, many)
+    return RunningSide(folder / "old", old, None, many), RunningSide(folder / "new", new, injection, many)
 
 
-def _summary(rows: Sequence[Row]) -> Iterable[str]:
+def _summary(rows: Sequence[ReleaseRow]) -> Iterable[str]:
     """Say how often each method is right."""
     yield ""
     for name in dict.fromkeys(row.application for row in rows):

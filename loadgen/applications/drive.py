@@ -15,7 +15,7 @@ from queue import SimpleQueue
 import numpy as np
 
 from agents.logs import RequestTally, RequestTypes, TallyOptions, line_format
-from loadgen.applications.catalogue import Application, Request
+from loadgen.applications.catalogue import CatalogueApplication, ClientRequest
 from loadgen.engines.kafka.probe import free_ports
 from pipeline.model import FloatArray
 from pipeline.model.errors import SmidgenError
@@ -33,7 +33,7 @@ WARM_UP = 3
 
 STARTED_S = 120.0
 ANSWERED_S = 60.0
-Ask = Callable[[Request], tuple[int, float]]
+Ask = Callable[[ClientRequest], tuple[int, float]]
 
 SERVE = Path(__file__).with_name("serve.py")
 
@@ -95,7 +95,7 @@ class Recorded:
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class RunningSide:
     """A release that runs beside another one.
 
     Args:
@@ -112,7 +112,7 @@ class Side:
 
 
 def record(
-    application: Application, python: Path, sides: Sequence[Side], advance: Callable[[], None]
+    application: CatalogueApplication, python: Path, sides: Sequence[RunningSide], advance: Callable[[], None]
 ) -> list[Recorded]:
     """Run releases side by side and send the requests of each period to them.
 
@@ -143,7 +143,7 @@ def record(
 class _Recorder:
     """Sender of requests to one release, which keeps the observations of it."""
 
-    def __init__(self, application: Application, pid: int, connections: Sequence[Ask]) -> None:
+    def __init__(self, application: CatalogueApplication, pid: int, connections: Sequence[Ask]) -> None:
         self._application = application
         self._pid = pid
         self._free: SimpleQueue[Ask] = SimpleQueue()
@@ -177,7 +177,7 @@ class _Recorder:
         """End the sending threads; a thread that waits for an answer ends when the application does."""
         self._senders.shutdown(wait=False, cancel_futures=True)
 
-    def _ask(self, request: Request) -> tuple[int, float]:
+    def _ask(self, request: ClientRequest) -> tuple[int, float]:
         """Send a request over a connection that is free."""
         ask = self._free.get()
         try:
@@ -192,7 +192,9 @@ class _Recorder:
 
 
 @contextmanager
-def _served(application: Application, python: Path, side: Side) -> Iterator[tuple[int, list[Ask]]]:
+def _served(
+    application: CatalogueApplication, python: Path, side: RunningSide
+) -> Iterator[tuple[int, list[Ask]]]:
     """Run the application; yield its process id and one function per connection that sends a request."""
     (port,) = free_ports("127.0.0.1", 1)
     folder, injection = side.folder, side.injection
@@ -210,11 +212,11 @@ def _served(application: Application, python: Path, side: Side) -> Iterator[tupl
 
 
 @contextmanager
-def _connected(application: Application, port: int, child: Child) -> Iterator[Ask]:
+def _connected(application: CatalogueApplication, port: int, child: Child) -> Iterator[Ask]:
     """Yield a function that sends requests to an application over one connection."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=ANSWERED_S)
 
-    def ask(request: Request) -> tuple[int, float]:
+    def ask(request: ClientRequest) -> tuple[int, float]:
         begin = time.perf_counter()
         try:
             connection.request(
@@ -234,7 +236,7 @@ def _connected(application: Application, port: int, child: Child) -> Iterator[As
         connection.close()
 
 
-def _is_answered(ask: Ask, request: Request) -> bool:
+def _is_answered(ask: Ask, request: ClientRequest) -> bool:
     try:
         ask(request)
     except NotServed:

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from agents.logs import RequestTypes
-from loadgen.applications.catalogue import Application, Position
+from loadgen.applications.catalogue import CatalogueApplication, Position
 from loadgen.applications.drive import CPU, Injection, Recorded
 from loadgen.requests.table import ask_forests
 from pipeline.analysis.published.liao2021.baseline import compare_response_times
 from pipeline.model import FloatArray, is_time_column
-from pipeline.releases.requests import CompareConfig, NotCompared, compare_releases
-from pipeline.releases.requests.periods import Periods, Releases, joined
+from pipeline.releases.requests import NotCompared, RequestCompareConfig, compare_releases
+from pipeline.releases.requests.periods import ReleasePeriods, Releases, joined
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ReleaseRow:
     """One release against the one before it.
 
     Args:
@@ -65,26 +65,26 @@ class _Forests:
 
 
 def judge(
-    application: Application,
+    application: CatalogueApplication,
     old: Recorded,
     new: Recorded,
     injected: tuple[Position, Injection] | None,
     alpha: float,
     *,
     forest: bool,
-) -> Row:
+) -> ReleaseRow:
     """Compare two releases by each method."""
     types = RequestTypes()
     types.learn([line for recorded in (old, new) for line in recorded.durations])
     releases = _releases(old.counted(types), new.counted(types))
     true, added = _truth(new, types, injected) if injected else ("", 0.0)
-    (compared,) = compare_releases({CPU: releases}, CompareConfig(alpha)).values()
+    (compared,) = compare_releases({CPU: releases}, RequestCompareConfig(alpha)).values()
     named: tuple[str, ...] = ()
     if not isinstance(compared, NotCompared) and compared.slower:
         named = tuple(next(change for change in compared.costs.changes if change.change > 0).likely)
     slower = _slower(old, new, types, alpha)
     forests = _forests(releases, true) if forest else _Forests()
-    return Row(
+    return ReleaseRow(
         application=application.name,
         kind=injected[1].kind if injected else "",
         position=injected[0].name if injected else "",
@@ -116,7 +116,7 @@ def _releases(old: Mapping[str, FloatArray], new: Mapping[str, FloatArray]) -> R
     names = tuple(
         name for name in dict.fromkeys((*old, *new)) if name not in ("time", CPU) and not is_time_column(name)
     )
-    sides: list[Periods] = [joined(side["time"], side, side[CPU], names) for side in (old, new)]
+    sides: list[ReleasePeriods] = [joined(side["time"], side, side[CPU], names) for side in (old, new)]
     return Releases(names, *sides)
 
 

@@ -12,7 +12,7 @@ from loadgen.bench.clickhouse_alone import measure_alone
 from loadgen.bench.profiles import INTERVAL_S, START, draw_profiles
 from loadgen.bench.statements import ask
 from loadgen.bench.usage import processor_s, require_proc
-from loadgen.harness import Result, run_smidgen
+from loadgen.harness import BenchResult, run_smidgen
 from pipeline.embedded.stack import EmbeddedStack
 from pipeline.kafka import Packet, Producer, ProducerOptions, as_broker
 from pipeline.messages.measurements import encode_profile
@@ -35,7 +35,7 @@ DEADLINE_S = 300.0
 PARTS = 4
 
 
-def measure_aggregate(advance: Callable[[], None]) -> list[Result]:
+def measure_aggregate(advance: Callable[[], None]) -> list[BenchResult]:
     """Time the stage by itself, a worker from Kafka to the store, and ClickHouse alone, on an embedded stack.
 
     Args:
@@ -66,10 +66,10 @@ def measure_aggregate(advance: Callable[[], None]) -> list[Result]:
         ),
     }
     return [
-        Result("aggregate stage alone", alone, setup),
-        Result("aggregate worker, Kafka to store", whole, setup),
-        Result("ClickHouse alone, JSON rows and a view", peer, {**setup, "messages": float(ALONE)}),
-        Result("aggregate worker against ClickHouse alone", ratios),
+        BenchResult("aggregate stage alone", alone, setup),
+        BenchResult("aggregate worker, Kafka to store", whole, setup),
+        BenchResult("ClickHouse alone, JSON rows and a view", peer, {**setup, "messages": float(ALONE)}),
+        BenchResult("aggregate worker against ClickHouse alone", ratios),
     ]
 
 

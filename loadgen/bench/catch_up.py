@@ -15,12 +15,12 @@ import click
 
 from loadgen.bench.faults.brokers import BrokerKind
 from loadgen.bench.faults.check import Differences
-from loadgen.bench.faults.load import Load, Shape, build_load, together
+from loadgen.bench.faults.load import FaultLoad, Shape, build_load, together
 from loadgen.bench.faults.rig import READY_S, Rig, Setup
 from loadgen.bench.faults.truth import WINDOW_S
 from loadgen.bench.shutdown import ended_in_order
 from loadgen.bench.usage import peak_mb, require_proc
-from loadgen.harness import Experiment, bench, run_in_workers
+from loadgen.harness import BenchExperiment, bench, run_in_workers
 from loadgen.terminal import share_progress
 from pipeline.commands.request import option, seed_option
 from pipeline.commands.tables import print_table, text_columns
@@ -90,7 +90,7 @@ class CatchUpRequest:
 
 
 @bench(json="one JSON object")
-def catch_up(request: CatchUpRequest) -> Experiment[CatchUp]:
+def catch_up(request: CatchUpRequest) -> BenchExperiment[CatchUp]:
     """Stop all workers for hours of event time, start them again, and measure how they catch up.
 
     Eight hours of every service are worked through, then every stage is stopped while more hours of
@@ -104,7 +104,7 @@ def catch_up(request: CatchUpRequest) -> Experiment[CatchUp]:
         with ended_in_order(), share_progress("catch-up") as show:
             yield run_catch_up(request, show)
 
-    return Experiment(rows, 0, _show, passed=lambda row: row.passed)
+    return BenchExperiment(rows, 0, _show, passed=lambda row: row.passed)
 
 
 def _show(rows: Iterable[CatchUp]) -> None:
@@ -179,16 +179,16 @@ def run_catch_up(request: CatchUpRequest, advance: Advance) -> CatchUp:
         )
 
 
-def _build(shape: Shape, request: CatchUpRequest, advance: Advance) -> list[Load]:
+def _build(shape: Shape, request: CatchUpRequest, advance: Advance) -> list[FaultLoad]:
     seeds = range(request.seed, request.seed + request.services)
-    loads: dict[int, Load] = {}
+    loads: dict[int, FaultLoad] = {}
     for number, load in run_in_workers(partial(_draw, shape), seeds, request.processes):
         loads[number] = load
         advance("drawing the load", 0.3 * len(loads) / len(seeds))
     return [loads[number] for number in sorted(loads)]
 
 
-def _draw(shape: Shape, seed: int) -> Load:
+def _draw(shape: Shape, seed: int) -> FaultLoad:
     return build_load(shape, seed, service=f"shop-{seed:03d}")
 
 

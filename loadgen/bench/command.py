@@ -13,12 +13,12 @@ from typing import Any
 import click
 
 from loadgen import harness
-from loadgen.harness import Advance, Experiment, Result, print_results
+from loadgen.harness import Advance, BenchExperiment, BenchResult, print_results
 from pipeline.commands.lazy_group import load
 from pipeline.commands.request import EXISTING_FILE, argument, option
 from pipeline.processes.allocation import keep_freed_memory
 
-Measure = Callable[[Advance], list[Result]]
+Measure = Callable[[Advance], list[BenchResult]]
 
 
 OF_SPEED = {
@@ -103,7 +103,7 @@ class _SpeedRequest:
 
 
 @harness.bench(json="one JSON object a result", cls=_Bench)
-def bench(request: _SpeedRequest) -> Experiment[Result]:
+def bench(request: _SpeedRequest) -> BenchExperiment[BenchResult]:
     """Measure speed on this machine; without a NAME, of aggregate, detect and scan.
 
     `smidgen bench COMMAND` runs a bench with options of its own.
@@ -111,7 +111,7 @@ def bench(request: _SpeedRequest) -> Experiment[Result]:
     keep_freed_memory()
     benchmarks = _benchmarks(request)
     chosen = [benchmarks[name] for name in request.names or DEFAULT]
-    return Experiment(
+    return BenchExperiment(
         lambda advance: chain.from_iterable(measure(advance) for measure, _ in chosen),
         sum(parts for _, parts in chosen),
         print_results,

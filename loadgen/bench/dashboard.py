@@ -13,7 +13,7 @@ import numpy as np
 import orjson
 from aiohttp import ClientSession
 
-from loadgen.harness import Advance, Experiment, Result, bench, terminal_table
+from loadgen.harness import Advance, BenchExperiment, BenchResult, bench, terminal_table
 from pipeline.commands.request import option
 from pipeline.commands.tables import Column
 from pipeline.embedded.stack import EmbeddedStore
@@ -36,7 +36,7 @@ SCANS, DROPPED = 100, 100
 _SLICE = 1000
 
 
-COLUMNS: tuple[Column[Result], ...] = (
+COLUMNS: tuple[Column[BenchResult], ...] = (
     Column("page", "name"),
     Column("first byte", lambda row: row.figures["first byte"], "{:.0f} ms".format),
     Column("slowest", lambda row: row.figures["slowest"], "{:.0f} ms".format),
@@ -48,20 +48,20 @@ COLUMNS: tuple[Column[Result], ...] = (
 def dashboard(
     regressions: int = option(10_000, least=1),
     subroutines: int = option(100_000, least=1),
-) -> Experiment[Result]:
+) -> BenchExperiment[BenchResult]:
     """Measure until the first byte of each page comes, from an embedded store.
 
     Each page is asked for nine times, after the server has read its first snapshot; first byte is the
     median, slowest the largest. Parts that a page fetches by itself, such as flame graphs, are measured too.
     """
 
-    def rows(advance: Advance) -> Iterator[Result]:
+    def rows(advance: Advance) -> Iterator[BenchResult]:
         with EmbeddedStore() as embedded, closing(open_store(embedded.url)) as store:
             store.migrate()
             fill(store, regressions, subroutines, now=system_clock())
             yield from asyncio.run(_measure(store, advance))
 
-    return Experiment(rows, len(PAGES), terminal_table(COLUMNS))
+    return BenchExperiment(rows, len(PAGES), terminal_table(COLUMNS))
 
 
 def fill(store: Store, regressions: int, subroutines: int, *, now: float) -> None:
@@ -165,7 +165,7 @@ def name_of(number: int) -> str:
     return f"bench.package{number % 97}.module{number % 31}.Type{number % 13}.call_{number}"
 
 
-async def _measure(store: Store, advance: Advance) -> list[Result]:
+async def _measure(store: Store, advance: Advance) -> list[BenchResult]:
     ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     began = time.perf_counter()
     app = create_app(Sources(store, known_workloads(()), clock=system_clock))
@@ -174,7 +174,7 @@ async def _measure(store: Store, advance: Advance) -> list[Result]:
         url = await ready
         loaded = (time.perf_counter() - began) * 1000
         async with ClientSession(url) as client:
-            results = [Result("first snapshot", {"first byte": loaded, "slowest": loaded, "kB": 0.0})]
+            results = [BenchResult("first snapshot", {"first byte": loaded, "slowest": loaded, "kB": 0.0})]
             for name, path in PAGES.items():
                 results.append(await _ask(client, name, path))
                 advance()
@@ -201,7 +201,7 @@ PAGES = {
 }
 
 
-async def _ask(client: ClientSession, name: str, path: str) -> Result:
+async def _ask(client: ClientSession, name: str, path: str) -> BenchResult:
     took, size = [], 0
     for _ in range(TIMES):
         began = time.perf_counter()
@@ -209,4 +209,4 @@ async def _ask(client: ClientSession, name: str, path: str) -> Result:
             took.append((time.perf_counter() - began) * 1000)
             size = len(await answer.read())
             answer.raise_for_status()
-    return Result(name, {"first byte": median(took), "slowest": max(took), "kB": size / 1000})
+    return BenchResult(name, {"first byte": median(took), "slowest": max(took), "kB": size / 1000})

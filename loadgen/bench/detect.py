@@ -10,11 +10,11 @@ import numpy as np
 from scipy import stats
 
 from loadgen.bench.profile_fleet import draw_profile_fleet
-from loadgen.harness import Result
+from loadgen.harness import BenchResult
 from pipeline.analysis.detect.change_point import log_odds_span, p_values, signed_roots, split_sums
 from pipeline.analysis.detect.expected import Normalised, normalise
 from pipeline.analysis.detect.search import SearchConfig, find_change_points
-from pipeline.analysis.detect.short_term import CHUNK_ROWS, Windows, find_candidates
+from pipeline.analysis.detect.short_term import CHUNK_ROWS, WindowIndexes, find_candidates
 from pipeline.model import FloatArray, IntArray, MetricKind, SeriesMatrix
 
 SERIES = 4000
@@ -25,12 +25,15 @@ SAMPLES = 40_000  # of a service in a window
 _STEPS = SearchConfig(("short_term",), absolute=0.00005)
 
 GEOMETRIES = (
-    (Windows(analysis=440, extended=464, end=500), 1800.0),  # nine days, 12 and 18 hours of half hours
-    (Windows(analysis=1440, extended=1464, end=1500), 600.0),  # ten days, four and six hours of ten minutes
+    (WindowIndexes(analysis=440, extended=464, end=500), 1800.0),  # nine days, 12 and 18 hours of half hours
+    (
+        WindowIndexes(analysis=1440, extended=1464, end=1500),
+        600.0,
+    ),  # ten days, four and six hours of ten minutes
 )
 
 
-def measure_detect(advance: Callable[[], None], *, profile: Path | None = None) -> list[Result]:
+def measure_detect(advance: Callable[[], None], *, profile: Path | None = None) -> list[BenchResult]:
     """Measure the screen, the whole detector and a naive CUSUM on the same series; the median time counts.
 
     Args:
@@ -75,8 +78,8 @@ def parts_of(profile: Path | None) -> int:
 
 
 def _time(
-    runs: dict[str, Callable[[], object]], series: int, windows: Windows, advance: Callable[[], None]
-) -> list[Result]:
+    runs: dict[str, Callable[[], object]], series: int, windows: WindowIndexes, advance: Callable[[], None]
+) -> list[BenchResult]:
     times: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(ROUNDS):
         for name, run in runs.items():
@@ -86,7 +89,7 @@ def _time(
         advance()
     setup = {"series": float(series), "windows": float(windows.end), "rounds": float(ROUNDS)}
     return [
-        Result(f"{name}, {windows.end} points", {"series/s": series / float(np.median(seconds))}, setup)
+        BenchResult(f"{name}, {windows.end} points", {"series/s": series / float(np.median(seconds))}, setup)
         for name, seconds in times.items()
     ]
 
@@ -101,7 +104,7 @@ def draw_counts(rng: np.random.Generator, series: int, windows: int) -> tuple[Fl
     return counts, np.full(windows, float(SAMPLES))
 
 
-def screen(series: Normalised, windows: Windows) -> tuple[IntArray, FloatArray]:
+def screen(series: Normalised, windows: WindowIndexes) -> tuple[IntArray, FloatArray]:
     """Return each series' best split in the analysis window and its p-value: CUSUM and test, vectorised.
 
     Args:

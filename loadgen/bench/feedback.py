@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from loadgen.evaluation.answers import Lesson, answer_fleet, first_by_confirmations, learn
-from loadgen.harness import Advance, Experiment, bench, lines
+from loadgen.harness import Advance, BenchExperiment, bench, lines
 from loadgen.terminal import new_figure
 from pipeline.analysis.feedback import Share
 from pipeline.commands.request import option
@@ -45,7 +45,7 @@ class _FeedbackRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Feedback:
+class VerdictWorth:
     """What verdicts teach: by the share of right events that are kept, and by confirmations."""
 
     lessons: Mapping[float, Lesson]
@@ -62,7 +62,7 @@ class Feedback:
 
 
 @bench(json="JSON")
-def feedback(request: _FeedbackRequest) -> Experiment[Feedback]:
+def feedback(request: _FeedbackRequest) -> BenchExperiment[VerdictWorth]:
     """Measure what verdicts teach: the first teach, the events after them are held out.
 
     Fleets whose truth is known are simulated and backtested, and their truth answers each event. Suspects
@@ -73,14 +73,14 @@ def feedback(request: _FeedbackRequest) -> Experiment[Feedback]:
     if request.figure:
         check_outputs({"--figure": request.figure}, [])
 
-    def rows(advance: Advance) -> Iterator[Feedback]:
+    def rows(advance: Advance) -> Iterator[VerdictWorth]:
         lessons = {} if request.causes_only else _lessons(request, advance)
         curves = {silent: first_by_confirmations(range(1, 11), COUNTS, silent) for silent in ORGANISATIONS}
         if request.figure:
             _draw(curves, request.figure)
-        yield Feedback(lessons, curves)
+        yield VerdictWorth(lessons, curves)
 
-    return Experiment(rows, 0 if request.causes_only else request.fleets, lines(_text))
+    return BenchExperiment(rows, 0 if request.causes_only else request.fleets, lines(_text))
 
 
 def _lessons(request: _FeedbackRequest, advance: Advance) -> dict[float, Lesson]:
@@ -94,7 +94,7 @@ def _lessons(request: _FeedbackRequest, advance: Advance) -> dict[float, Lesson]
     return {keep: learn(answered, workloads, request.verdicts, keep) for keep in KEEPS}
 
 
-def _text(result: Feedback) -> str:
+def _text(result: VerdictWorth) -> str:
     text: list[str] = []
     for keep, lesson in result.lessons.items():
         before, after = lesson.precision

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from loadgen.evaluation.labels import ClassScore, Example, read_examples, score_labels
-from loadgen.harness import Experiment, bench, lines, table
+from loadgen.harness import BenchExperiment, bench, lines, table
 from pipeline.analysis.feedback import Share
 from pipeline.analysis.feedback.labeller import label
 from pipeline.commands.request import argument, option
@@ -28,13 +28,13 @@ COLUMNS: tuple[Column[ClassScore], ...] = (
 def labeller(
     path: Path = argument(metavar="FILE"),
     wrong: bool = option(help="Show each example with another class than its own."),
-) -> Experiment[ClassScore] | Experiment[Example]:
+) -> BenchExperiment[ClassScore] | BenchExperiment[Example]:
     """Measure the labeller on FILE: JSON lines of status, comments, resolved and repaired_by."""
     examples = read_examples(path)
     if wrong:
         misjudged = [example for example in examples if label(example.answers).status != example.status]
-        return Experiment(lambda _: misjudged, 1, lines(_wrong_line))
-    return Experiment(lambda _: score_labels(examples), 1, table(COLUMNS))
+        return BenchExperiment(lambda _: misjudged, 1, lines(_wrong_line))
+    return BenchExperiment(lambda _: score_labels(examples), 1, table(COLUMNS))
 
 
 def _wrong_line(example: Example) -> str:

@@ -18,7 +18,7 @@ import click
 import numpy as np
 
 from loadgen.bench.zoo import FAMILIES, Changes, draw
-from loadgen.harness import Result, offsets_of
+from loadgen.harness import BenchResult, offsets_of
 from pipeline.analysis.detect.offline.segment import segment
 from pipeline.model import FloatArray
 
@@ -108,7 +108,7 @@ PEERS = (
 )
 
 
-def measure_peers(advance: Callable[[], None]) -> list[Result]:
+def measure_peers(advance: Callable[[], None]) -> list[BenchResult]:
     """Measure each installed detector; a line on standard error names each that is missing.
 
     Args:
@@ -134,7 +134,7 @@ def measure(
     lengths: Sequence[int] = LENGTHS,
     seeds: int = SEEDS,
     patience_s: float = PATIENCE_S,
-) -> Result:
+) -> BenchResult:
     """Return percentages of F1, covering and false alarms over the zoo, and series of 500 points a second."""
     scores, covers, alarms = [], [], []
     for family in families:
@@ -152,7 +152,7 @@ def measure(
         "% false alarms": 100 * float(np.mean(alarms)) if alarms else float("nan"),
         "series/s": _series_a_second(detect, families, patience_s),
     }
-    return Result(
+    return BenchResult(
         name, figures, {"series": float(len(scores)), "seeds": float(seeds), "points": float(TIMED_POINTS)}
     )
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 from loadgen.fleet.scenario import Scenario
 from loadgen.fleet.simulate import simulate
-from pipeline.analysis.detect.short_term import Windows
+from pipeline.analysis.detect.short_term import WindowIndexes
 from pipeline.model import SeriesMatrix
 
 SUBROUTINES = 1250
 SAMPLES = 40_000  # of the service in a window
 
 
-def draw_profile_fleet(profile: Path, windows: Windows, resolution_s: float) -> SeriesMatrix:
+def draw_profile_fleet(profile: Path, windows: WindowIndexes, resolution_s: float) -> SeriesMatrix:
     """Return the series of a simulated service whose stacks are those of a profile.
 
     Endpoints have daily cycles of their own, stacks wander, and changes lie in the history as well as in the

@@ -12,14 +12,14 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from loadgen.fleet.profile_tree import read_stacks
-from loadgen.harness import Advance, Experiment, bench, results_of_workers
+from loadgen.harness import Advance, BenchExperiment, bench, results_of_workers
 from pipeline.commands.request import EXISTING_FILE, option, seed_option
 from pipeline.commands.tables import Column, print_table
 from pipeline.model import FloatArray, StrataMatrix, Stratum
 from pipeline.model.errors import ConfigError
 from pipeline.model.frames import series_of
 from pipeline.model.units import HOUR_S
-from pipeline.releases.gcpu import CompareConfig, Decided, Samples, collect, decide, match, measure
+from pipeline.releases.gcpu import Decided, GcpuCompareConfig, Samples, collect, decide, match, measure
 
 _LEAVES = 150  # of the call tree that is drawn where no profile is given
 _DEPTH = 8
@@ -27,7 +27,7 @@ _ENDPOINTS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class PairSetting:
     """Settings from which a pair of releases is drawn."""
 
     hosts: tuple[int, int] = (6, 6)
@@ -39,18 +39,18 @@ class Setting:
 
 
 SETTINGS = {
-    "six hosts of each": Setting(),
-    "three hosts of each": Setting(hosts=(3, 3), regions=1),
-    "a canary of one host in twenty": Setting(hosts=(20, 1), samples=10_000),
-    "hosts that drift": Setting(drift=0.02),
-    "hosts that are equal": Setting(spread=0.0),
-    "few samples": Setting(samples=200),
-    "many looks": Setting(blocks=24, samples=2_000, spread=0.003),
+    "six hosts of each": PairSetting(),
+    "three hosts of each": PairSetting(hosts=(3, 3), regions=1),
+    "a canary of one host in twenty": PairSetting(hosts=(20, 1), samples=10_000),
+    "hosts that drift": PairSetting(drift=0.02),
+    "hosts that are equal": PairSetting(spread=0.0),
+    "few samples": PairSetting(samples=200),
+    "many looks": PairSetting(blocks=24, samples=2_000, spread=0.003),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class PairTask:
     """One pair to draw and compare."""
 
     name: str
@@ -62,7 +62,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PairOutcome:
     """Result for a pair."""
 
     once: str  # the decision on all data
@@ -115,7 +115,7 @@ def read_tree(profile: Path) -> Tree:
     return Tree(list(weights), np.array(list(weights.values()), dtype=np.float64))
 
 
-def draw_pair(tree: Tree, setting: Setting, rise: float, subroutine: str, seed: int) -> Samples:
+def draw_pair(tree: Tree, setting: PairSetting, rise: float, subroutine: str, seed: int) -> Samples:
     """Draw the counts of two releases that run side by side.
 
     Each host's cost of a stack varies by a factor of the stack and one of its endpoint; regions and hours
@@ -157,13 +157,13 @@ def draw_pair(tree: Tree, setting: Setting, rise: float, subroutine: str, seed: 
     return pair
 
 
-def try_pair(task: Task) -> Outcome:
+def try_pair(task: PairTask) -> PairOutcome:
     """Draw a pair and compare it: with all data, and as a watch does."""
     setting = SETTINGS[task.name]
     tree = read_tree(task.profile) if task.profile else drawn_tree(task.seed)
     subroutine = task.subroutine or _typical(tree)
     samples = draw_pair(tree, setting, task.rise, subroutine, task.seed)
-    config = CompareConfig(threshold=task.threshold)
+    config = GcpuCompareConfig(threshold=task.threshold)
     once = _decided(samples, config)
     hours, watched = 0, "open"
     while watched == "open" and hours < setting.blocks:
@@ -172,7 +172,7 @@ def try_pair(task: Task) -> Outcome:
     new = samples.of("new") & (samples.block < hours)
     slower = {key for key, state in zip(samples.series, once.state, strict=True) if state == "slower"}
     holds = {name for stack in tree.stacks if subroutine in stack for name in stack}
-    return Outcome(
+    return PairOutcome(
         once=once.state_of_all,
         watched=watched,
         hours=hours,
@@ -182,7 +182,7 @@ def try_pair(task: Task) -> Outcome:
     )
 
 
-def _decided(samples: Samples, config: CompareConfig) -> Decided:
+def _decided(samples: Samples, config: GcpuCompareConfig) -> Decided:
     matched = match(samples, "old", "new")
     assert matched is not None
     return decide(measure(matched.observed), config)
@@ -202,7 +202,9 @@ class _ReleaseRequest:
     subroutine: str = option(
         "", metavar="NAME", help="Subroutine that rises (default: one of about a tenth)."
     )
-    threshold: float = option(CompareConfig().threshold, above=0, most=1, help="Smallest rise that counts.")
+    threshold: float = option(
+        GcpuCompareConfig().threshold, above=0, most=1, help="Smallest rise that counts."
+    )
     profile: Path | None = option(
         kind=EXISTING_FILE,
         help="Profile file whose stacks are drawn, instead of random call trees.",
@@ -212,7 +214,7 @@ class _ReleaseRequest:
 
 
 @bench(json="one JSON object a setting")
-def release(request: _ReleaseRequest) -> Experiment[Mapping[str, float | str]]:
+def release(request: _ReleaseRequest) -> BenchExperiment[Mapping[str, float | str]]:
     """Measure how often `smidgen release compare` calls releases different: false alarms, and rises found.
 
     Pairs of releases are drawn: hosts that differ, regions, hours, and every stack's samples. Each pair is
@@ -224,7 +226,7 @@ def release(request: _ReleaseRequest) -> Experiment[Mapping[str, float | str]]:
         if request.subroutine and series_of(request.subroutine) not in tree.series:
             raise ConfigError(f"--subroutine {request.subroutine}: not in {request.profile}")
     names = request.names or tuple(SETTINGS)
-    return Experiment(
+    return BenchExperiment(
         lambda advance: [_measure(name, request, advance) for name in names],
         request.pairs * len(names),
         _show,
@@ -233,7 +235,7 @@ def release(request: _ReleaseRequest) -> Experiment[Mapping[str, float | str]]:
 
 def _measure(name: str, request: _ReleaseRequest, advance: Advance) -> Mapping[str, float | str]:
     tasks = [
-        Task(
+        PairTask(
             name, request.seed + number, request.rise, request.subroutine, request.threshold, request.profile
         )
         for number in range(request.pairs)
@@ -257,7 +259,7 @@ def _figure(value: float) -> str:
     return f"{value:,.3g}" if isinstance(value, float) else f"{value}"
 
 
-def _figures(outcomes: Sequence[Outcome], rise: float) -> dict[str, float]:
+def _figures(outcomes: Sequence[PairOutcome], rise: float) -> dict[str, float]:
     """Return shares of the pairs, and the hours and samples that a watch took to decide."""
     count = len(outcomes)
     shares = {

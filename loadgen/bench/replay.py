@@ -14,7 +14,7 @@ from agents.experiments.replay.plan import Rewriting, at_rate, name_endpoints, p
 from agents.experiments.replay.recording import RecordedRequest
 from agents.experiments.replay.replayer import ReplayConfig, Replayer
 from agents.experiments.replay.trace import Trace
-from loadgen.harness import Advance, Experiment, Result, bench, figure_columns, terminal_table
+from loadgen.harness import Advance, BenchExperiment, BenchResult, bench, figure_columns, terminal_table
 from pipeline.commands.request import option
 from pipeline.processes import Group
 from pipeline.processes.allocation import keep_freed_memory
@@ -48,20 +48,20 @@ class _ReplayRequest:
 
 
 @bench(json="one JSON object a rate")
-def replay(request: _ReplayRequest) -> Experiment[Result]:
+def replay(request: _ReplayRequest) -> BenchExperiment[BenchResult]:
     """Measure the replayer against two sides that answer at once: what it sends, how late, how far apart.
 
     Lateness is from when a request was due to when it was written; skew is between the writes to both sides.
     """
     keep_freed_memory()
-    return Experiment(
+    return BenchExperiment(
         lambda advance: asyncio.run(_measure(request, advance)),
         len(request.rates),
         terminal_table(figure_columns("replay", UNITS, ",.4g")),
     )
 
 
-async def _measure(request: _ReplayRequest, advance: Advance) -> list[Result]:
+async def _measure(request: _ReplayRequest, advance: Advance) -> list[BenchResult]:
     with TemporaryDirectory(prefix="smidgen-replay-") as folder:
         processes = Group(Path(folder))
         try:
@@ -76,7 +76,7 @@ async def _measure(request: _ReplayRequest, advance: Advance) -> list[Result]:
             await processes.stop_all()
 
 
-async def measure_pace(url_a: str, url_b: str, rate: float, seconds: float) -> Result:
+async def measure_pace(url_a: str, url_b: str, rate: float, seconds: float) -> BenchResult:
     """Replay GET requests at a rate, and return the figures; latencies are of both sides, in milliseconds."""
     requests = [RecordedRequest(0.0, "GET", f"/cart/{n}", (("Accept", "text/html"),)) for n in range(100)]
     schedule = at_rate(name_endpoints(requests), rate, max(1, round(rate * seconds)), 0)
@@ -88,7 +88,7 @@ async def measure_pace(url_a: str, url_b: str, rate: float, seconds: float) -> R
     pace = pace_of(replayed)
     latencies = sorted(served.latency_s for exchange in replayed.exchanges for served in exchange.served)
     failed = sum(not served.status for exchange in replayed.exchanges for served in exchange.served)
-    return Result(
+    return BenchResult(
         f"{rate:,.0f} requests/s",
         {
             "offered/s": pace.offered,

@@ -20,7 +20,7 @@ import numpy as np
 
 from loadgen.bench.statements import ask
 from loadgen.bench.usage import peak_mb, require_proc, reset_peak
-from loadgen.harness import Advance, Experiment, Result, bench, print_results, results_of_workers
+from loadgen.harness import Advance, BenchExperiment, BenchResult, bench, print_results, results_of_workers
 from pipeline.commands.request import option
 from pipeline.embedded.stack import EmbeddedStore
 from pipeline.messages.scans import decode_scan
@@ -44,7 +44,7 @@ ROUNDS = ("first", "again")
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class ScanTask:
     """One scan of one service."""
 
     dsn: str
@@ -94,7 +94,7 @@ def draw_service(dsn: str, service: str, subroutines: int, width_s: float, span_
         )
 
 
-def scan_service(task: Task) -> ScanCost:
+def scan_service(task: ScanTask) -> ScanCost:
     """Run one scan as the stage detect does, in this process."""
     keep_freed_memory()
     workload = known_workloads(())[task.workload]
@@ -125,7 +125,7 @@ def measure_scale(
     subroutines: int,
     workers: Sequence[int],
     workloads: Sequence[str],
-) -> list[Result]:
+) -> list[BenchResult]:
     """Draw services and scan each by each workload: twice by one worker, then by each number of workers.
 
     Args:
@@ -150,14 +150,16 @@ def measure_scale(
         for name in names:
             draw_service(embedded.url, name, subroutines, width_s, span_s)
             advance()
-        results = [Result("scale, drawn", {"s": time.perf_counter() - began, **_stored(embedded.url)}, setup)]
+        results = [
+            BenchResult("scale, drawn", {"s": time.perf_counter() - began, **_stored(embedded.url)}, setup)
+        ]
         for workload in chosen:
             for number, which in _rounds(workers):
-                tasks = [Task(embedded.url, name, workload.name) for name in names]
+                tasks = [ScanTask(embedded.url, name, workload.name) for name in names]
                 figures = _round(embedded, tasks, number, advance)
                 label = f"scale, {workload.name}, {which}"
-                results.append(Result(label, figures, {**setup, "workers": float(number)}))
-        results.append(Result("scale, with rollups", _stored(embedded.url), setup))
+                results.append(BenchResult(label, figures, {**setup, "workers": float(number)}))
+        results.append(BenchResult("scale, with rollups", _stored(embedded.url), setup))
     return results
 
 
@@ -173,7 +175,7 @@ def _rounds(workers: Sequence[int]) -> Iterator[tuple[int, str]]:
 
 
 def _round(
-    embedded: EmbeddedStore, tasks: Sequence[Task], workers: int, advance: Callable[[], None]
+    embedded: EmbeddedStore, tasks: Sequence[ScanTask], workers: int, advance: Callable[[], None]
 ) -> dict[str, float]:
     """Scan every service once; return the cost of a scan and of the whole round."""
     reset_peak(embedded.pid)
@@ -220,7 +222,7 @@ def scale(
         callback=_gcpu_workload,
         help="Preset of the scans.",
     ),
-) -> Experiment[Result]:
+) -> BenchExperiment[BenchResult]:
     """Measure scans of many large services on the embedded store: seconds, memory, rows read, bytes stored.
 
     Each service has SUBROUTINES subroutines in every window that the workloads look at. A round scans each
@@ -229,7 +231,7 @@ def scale(
     """
     require_proc("scale")
 
-    def rows(advance: Advance) -> list[Result]:
+    def rows(advance: Advance) -> list[BenchResult]:
         return measure_scale(
             advance,
             services=services,
@@ -239,4 +241,4 @@ def scale(
         )
 
     parts = parts_of(services, workers, workloads)
-    return Experiment(rows, parts, print_results)
+    return BenchExperiment(rows, parts, print_results)

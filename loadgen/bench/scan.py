@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from loadgen.bench.detect import KINDS, draw_counts
-from loadgen.harness import Result, results_of_workers
+from loadgen.harness import BenchResult, results_of_workers
 from pipeline.backtest.dataset import Dataset
 from pipeline.backtest.flow import Flow
 from pipeline.messages.scans import encode_progress
@@ -61,7 +61,7 @@ def services_of(series: int) -> int:
     return -(-series // SERVICE_SERIES)
 
 
-def measure_scan(advance: Callable[[], None], *, series: int, processes: int) -> list[Result]:
+def measure_scan(advance: Callable[[], None], *, series: int, processes: int) -> list[BenchResult]:
     """Scan a fleet by ``processes`` processes at a time.
 
     The time is that of the process busy longest, without drawing the series. The store keeps arrays in
@@ -94,7 +94,7 @@ def measure_scan(advance: Callable[[], None], *, series: int, processes: int) ->
         "steps": float(sum(scan.steps for scan in done)),
         "processes": float(processes),
     }
-    return [Result("scan of a fleet", figures, setup)]
+    return [BenchResult("scan of a fleet", figures, setup)]
 
 
 def _scan_numbered(service: tuple[int, int]) -> ServiceScan:

@@ -31,7 +31,7 @@ TOLERANCE: Mapping[str, float] = {"memory": 0.02, "handles": 1.0, "lag": 60.0}
 
 
 @dataclass(frozen=True)
-class Curve:
+class ProcessCurve:
     """One quantity of one process over time."""
 
     kind: str  # memory (MB), handles, lag (messages)
@@ -58,9 +58,9 @@ class Soak:
     differences: Differences
     copies: int
     exits: dict[str, list[int]]
-    curves: tuple[Curve, ...]
+    curves: tuple[ProcessCurve, ...]
 
-    def judged(self, curve: Curve) -> bool:
+    def judged(self, curve: ProcessCurve) -> bool:
         """Return whether a curve must be flat: a worker's. Broker and store grow with the messages sent."""
         return curve.process.split("-")[0] in SCAN_STAGES
 
@@ -148,10 +148,10 @@ class Observer:
         self._stop.set()
         self._thread.join()
 
-    def curves(self) -> tuple[Curve, ...]:
+    def curves(self) -> tuple[ProcessCurve, ...]:
         """Return the observed curves."""
         return tuple(
-            Curve(kind, process, *np.array(points).T)
+            ProcessCurve(kind, process, *np.array(points).T)
             for (kind, process), points in sorted(self._points.items())
             if points
         )

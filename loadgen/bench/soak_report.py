@@ -12,8 +12,8 @@ import click
 
 from loadgen.bench.faults.brokers import BrokerKind
 from loadgen.bench.shutdown import ended_in_order
-from loadgen.bench.soak import Curve, Soak, run_soak
-from loadgen.harness import Experiment, bench
+from loadgen.bench.soak import ProcessCurve, Soak, run_soak
+from loadgen.harness import BenchExperiment, bench
 from loadgen.terminal import new_figure, share_progress
 from pipeline.commands.request import FILE, option, seed_option
 from pipeline.commands.tables import Column, print_table
@@ -46,7 +46,7 @@ class _SoakRequest:
 
 
 @bench(json="one JSON object")
-def soak(request: _SoakRequest) -> Experiment[Soak]:
+def soak(request: _SoakRequest) -> BenchExperiment[Soak]:
     """Feed a steady load for long: memory, lag and file handles of every worker must stay flat.
 
     A curve is flat unless the whole 95 % interval of its Theil-Sen slope lies above what does not matter:
@@ -55,7 +55,7 @@ def soak(request: _SoakRequest) -> Experiment[Soak]:
     counts and events are compared as `smidgen bench faults` does it. The exit code is 1 if anything of a
     worker rises, or anything differs.
     """
-    return Experiment(lambda _: [_measure(request)], 0, _show, passed=lambda row: row.passed)
+    return BenchExperiment(lambda _: [_measure(request)], 0, _show, passed=lambda row: row.passed)
 
 
 def _measure(request: _SoakRequest) -> Soak:
@@ -78,7 +78,7 @@ def _show(rows: Iterable[Soak]) -> None:
         )
 
 
-def _cells(row: Soak, curve: Curve) -> Mapping[str, object]:
+def _cells(row: Soak, curve: ProcessCurve) -> Mapping[str, object]:
     """Return a curve's cells, one per column."""
     trend = asdict(curve.trend)
     steadiness = "flat" if curve.trend.flat else "RISES" if row.judged(curve) else "rises"

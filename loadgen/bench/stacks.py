@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from loadgen.harness import Result
+from loadgen.harness import BenchResult
 from pipeline.analysis.cost_shift.scan import StackEvidence, judge_cost_shifts
 from pipeline.analysis.dedup.evidence import Cluster
 from pipeline.analysis.mix.traffic import judge_traffic_shifts
@@ -43,7 +43,7 @@ class _Watch:
     """Measures steps one after the other: processor time, and memory beyond that at the start."""
 
     def __init__(self, advance: Callable[[], None]) -> None:
-        self.results: list[Result] = []
+        self.results: list[BenchResult] = []
         self._advance = advance
         tracemalloc.start()
         self._began = time.process_time()
@@ -59,20 +59,22 @@ class _Watch:
         peak = tracemalloc.get_traced_memory()[1]
         self._most = max(self._most, peak)
         self.results.append(
-            Result(f"stacks, {name}", {"s of processor time": taken_s, "MB at most": (peak - held) / 1e6})
+            BenchResult(
+                f"stacks, {name}", {"s of processor time": taken_s, "MB at most": (peak - held) / 1e6}
+            )
         )
         self._advance()
         return result
 
-    def stop(self, setup: dict[str, float]) -> list[Result]:
+    def stop(self, setup: dict[str, float]) -> list[BenchResult]:
         """Return the results; the last one is of all steps together."""
         tracemalloc.stop()
         taken_s = time.process_time() - self._began
         figures = {"s of processor time": taken_s, "MB at most": self._most / 1e6}
-        return [*self.results, Result("stacks, all steps", figures, setup)]
+        return [*self.results, BenchResult("stacks, all steps", figures, setup)]
 
 
-def measure_stacks(advance: Callable[[], None], *, stacks: int) -> list[Result]:
+def measure_stacks(advance: Callable[[], None], *, stacks: int) -> list[BenchResult]:
     """Measure the work of deduplication and root-cause analysis on the stacks around one change.
 
     Memory is that allocated by Python and numpy, without the stacks themselves; counting makes allocations

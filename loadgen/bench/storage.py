@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import replace
 
 from loadgen.bench.profiles import INTERVAL_S, START, draw_profiles
-from loadgen.harness import Result
+from loadgen.harness import BenchResult
 from pipeline.embedded.stack import EmbeddedStore
 from pipeline.model import Profile, Record
 from pipeline.model.clock import system_clock
@@ -30,7 +30,7 @@ _SCANNED_OF_SENDERS = ("strata_totals", "strata_gcpu", "strata")
 _OF_SENDERS = (*_SCANNED_OF_SENDERS, "strata_stacks")
 
 
-def measure_storage(advance: Callable[[], None], hours: float = 4.0) -> list[Result]:
+def measure_storage(advance: Callable[[], None], hours: float = 4.0) -> list[BenchResult]:
     """Measure the size of one service's profiles in the store, for several kinds of knowledge of senders.
 
     Args:
@@ -46,7 +46,7 @@ def measure_storage(advance: Callable[[], None], hours: float = 4.0) -> list[Res
             began = time.perf_counter()
             _count(store, _sent_by(profiles, hosts))
             seconds = time.perf_counter() - began
-            results.append(Result(f"storage, senders: {name}", _figures(store, embedded.url, hours)))
+            results.append(BenchResult(f"storage, senders: {name}", _figures(store, embedded.url, hours)))
         results[-1].figures["samples/s counted"] = messages * SAMPLES / seconds
         results[-1].setup.update(messages=messages, samples=messages * SAMPLES, hosts=hosts)
         advance()

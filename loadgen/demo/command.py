@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 
 from loadgen.demo.display import LiveDisplay, PlainDisplay, show_outcome
-from loadgen.demo.run import Demo, Outcome
+from loadgen.demo.run import Demo, DemoOutcome
 from loadgen.demo.status import Status
 from loadgen.demo.tasks import BackgroundTasks
 from pipeline.commands.request import FOLDER, option, takes
@@ -64,7 +64,7 @@ async def _run(console: Console, folder: Path, request: _DemoRequest) -> int:
     display = (PlainDisplay if plain else LiveDisplay)(console, status, system_clock)
     codes: list[int] = []
 
-    def show(outcome: Outcome) -> None:
+    def show(outcome: DemoOutcome) -> None:
         elapsed_s = system_clock() - status.started
         show_outcome(console, status, outcome.comparison, outcome.reports, elapsed_s)
         codes.append(0 if outcome.comparison.passed else 1)
@@ -91,7 +91,7 @@ async def _run(console: Console, folder: Path, request: _DemoRequest) -> int:
     return codes[0]
 
 
-async def _shown(display: LiveDisplay | PlainDisplay, play: Demo) -> Outcome:
+async def _shown(display: LiveDisplay | PlainDisplay, play: Demo) -> DemoOutcome:
     background = BackgroundTasks()
     background.add(display.run())
     return await background.lead(play.run())

@@ -13,7 +13,7 @@ from pipeline.model.units import counted
 
 
 @dataclass(frozen=True, slots=True)
-class Deployment:
+class DemoDeployment:
     """A commit that was deployed, with the time at which it took over (epoch seconds)."""
 
     sha: str
@@ -23,7 +23,7 @@ class Deployment:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class EventSummary:
     """Summary of an event."""
 
     id: str
@@ -36,13 +36,13 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ReportedDeployments:
     """Findings parallel to the deployments: those reported about each.
 
     ``problems`` holds a sentence for each mismatch; none means passed.
     """
 
-    findings: tuple[tuple[Finding, ...], ...]
+    findings: tuple[tuple[EventSummary, ...], ...]
     problems: tuple[str, ...]
 
     @property
@@ -52,11 +52,11 @@ class Comparison:
 
 
 def judge(
-    deployments: Sequence[Deployment],
+    deployments: Sequence[DemoDeployment],
     events: Sequence[Mapping[str, Any]],
     subroutine: str,
     dead_letters: Sequence[str] = (),
-) -> Comparison:
+) -> ReportedDeployments:
     """Compare the reported events with the deployments.
 
     Args:
@@ -67,7 +67,7 @@ def judge(
     """
     detected = [finding_of(event) for event in events if event["type"] == DETECTED]
     slow = next(index for index, release in enumerate(deployments) if release.kind == "slow")
-    about: list[list[Finding]] = [[] for _ in deployments]
+    about: list[list[EventSummary]] = [[] for _ in deployments]
     problems: list[str] = []
     for finding in detected:
         about[_deployment_of(finding, deployments, subroutine, slow)].append(finding)
@@ -81,14 +81,16 @@ def judge(
     if dead_letters:
         count = counted(len(dead_letters), "dead letter")
         problems.append(f"{count}, the first by {dead_letters[0]}")
-    return Comparison(findings=tuple(tuple(findings) for findings in about), problems=tuple(problems))
+    return ReportedDeployments(
+        findings=tuple(tuple(findings) for findings in about), problems=tuple(problems)
+    )
 
 
-def finding_of(event: Mapping[str, Any]) -> Finding:
+def finding_of(event: Mapping[str, Any]) -> EventSummary:
     """Return the summary of a regression's event."""
     data = event["data"]
     first = data["root_causes"][0] if data["root_causes"] else None
-    return Finding(
+    return EventSummary(
         id=event["id"],
         metric=data["metric"],
         before=data["before"],
@@ -99,7 +101,9 @@ def finding_of(event: Mapping[str, Any]) -> Finding:
     )
 
 
-def _deployment_of(finding: Finding, deployments: Sequence[Deployment], subroutine: str, slow: int) -> int:
+def _deployment_of(
+    finding: EventSummary, deployments: Sequence[DemoDeployment], subroutine: str, slow: int
+) -> int:
     """Return the deployment that an event is about.
 
     It is chosen by the subroutine made slower, else by the change ranked first, else by time: the last
@@ -114,7 +118,7 @@ def _deployment_of(finding: Finding, deployments: Sequence[Deployment], subrouti
     return before[-1] if before else 0
 
 
-def _problems_with_slow(slow: Deployment, findings: Sequence[Finding], subroutine: str) -> list[str]:
+def _problems_with_slow(slow: DemoDeployment, findings: Sequence[EventSummary], subroutine: str) -> list[str]:
     if not findings:
         return [f"the slow commit {slow.title!r} was not reported"]
     problems = []

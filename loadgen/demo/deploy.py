@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from loadgen.demo.comparison import Deployment
+from loadgen.demo.comparison import DemoDeployment
 from loadgen.demo.driver import LoadDriver, ServiceFailed, wait_until_healthy
 from loadgen.engines.kafka.probe import free_ports
 from loadgen.target.repository import Revision, check_out
@@ -23,7 +23,7 @@ _AGENT_END_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
+class RunningRelease:
     """A running revision."""
 
     revision: Revision
@@ -43,9 +43,9 @@ class Deployer:
         self._driver = driver
         self._connection = ("--broker", broker)
         self._clock = clock
-        self._current: Release | None = None
+        self._current: RunningRelease | None = None
 
-    async def prepare(self, revision: Revision) -> Release:
+    async def prepare(self, revision: Revision) -> RunningRelease:
         """Start a revision beside the one in service, warm it up, and start an agent that samples it.
 
         Raises:
@@ -62,9 +62,9 @@ class Deployer:
         )
         await self._answers(base, revision)
         agent = await self._start_agent(service.pid, revision)
-        return Release(revision, base, service, agent)
+        return RunningRelease(revision, base, service, agent)
 
-    async def take_over(self, release: Release) -> Deployment:
+    async def take_over(self, release: RunningRelease) -> DemoDeployment:
         """Announce a prepared revision, move the traffic to it without a gap, and retire its predecessor."""
         revision = release.revision
         await self._processes.run(
@@ -72,7 +72,7 @@ class Deployer:
         )
         previous, self._current = self._current, release
         await self._driver.switch(release.base)
-        deployment = Deployment(
+        deployment = DemoDeployment(
             sha=revision.sha, title=revision.commit.title, kind=revision.commit.kind, time=self._clock()
         )
         if previous:
@@ -98,7 +98,7 @@ class Deployer:
         source = ("--repo", str(self._repository), "--rev", revision.sha)
         return (*source, "--service", SERVICE, "--time", "now")
 
-    async def _retire(self, release: Release) -> None:
+    async def _retire(self, release: RunningRelease) -> None:
         """Stop a release in order; its agent ends once there is nothing left to sample."""
         release.agent.may_end = True
         await self._processes.stop(release.service)

@@ -14,7 +14,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from loadgen.demo.comparison import Comparison, Deployment, Finding, finding_of
+from loadgen.demo.comparison import DemoDeployment, EventSummary, ReportedDeployments, finding_of
 from loadgen.demo.status import Status
 from loadgen.demo.subscriber import SCANS
 from pipeline.model.clock import Clock
@@ -126,7 +126,11 @@ class PlainDisplay(Display):
 
 
 def show_outcome(
-    console: Console, status: Status, comparison: Comparison, reports: Sequence[Path], elapsed_s: float
+    console: Console,
+    status: Status,
+    comparison: ReportedDeployments,
+    reports: Sequence[Path],
+    elapsed_s: float,
 ) -> None:
     """Print the table of events against deployments, the outcome, and the report's path."""
     table = Table(title="What was done, and what was reported", title_justify="left")
@@ -150,7 +154,7 @@ def show_outcome(
         console.print(f"Report: {path}", markup=False, highlight=False, soft_wrap=True)
 
 
-def _row(deployment: Deployment, findings: Sequence[Finding], status: Status) -> list[str]:
+def _row(deployment: DemoDeployment, findings: Sequence[EventSummary], status: Status) -> list[str]:
     expected = deployment.kind == "slow"
     reported = "\n".join(
         f"{finding.metric}\n{finding.before:.1%} → {finding.after:.1%}" for finding in findings
@@ -166,7 +170,7 @@ def _row(deployment: Deployment, findings: Sequence[Finding], status: Status) ->
     ]
 
 
-def _sentence(finding: Finding) -> str:
+def _sentence(finding: EventSummary) -> str:
     return (
         f"{finding.metric} went from {finding.before:.1%} to {finding.after:.1%}, "
         f"most likely by {finding.suspect[:9] or 'no known change'}"

@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import aiohttp
 
-from loadgen.demo.traffic import Request, make_rounds
+from loadgen.demo.traffic import TrafficRequest, make_rounds
 from pipeline.model.errors import SmidgenError
 
 _ROUNDS = 97  # number of distinct rounds, which repeat
@@ -87,7 +87,7 @@ async def wait_until_healthy(base: str) -> None:
             await asyncio.sleep(0.05)
 
 
-async def send(session: aiohttp.ClientSession, base: str, request: Request) -> bytes:
+async def send(session: aiohttp.ClientSession, base: str, request: TrafficRequest) -> bytes:
     """Send one request and return the answer's body.
 
     Raises:

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from loadgen.demo.comparison import Comparison, judge
+from loadgen.demo.comparison import ReportedDeployments, judge
 from loadgen.demo.deploy import Deployer
 from loadgen.demo.driver import LoadDriver
 from loadgen.demo.status import Status
@@ -56,10 +56,10 @@ class NotSettled(SmidgenError):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class DemoOutcome:
     """Outcome of the demo; ``reports`` are the pages of the events, in the order of the events."""
 
-    comparison: Comparison
+    comparison: ReportedDeployments
     reports: tuple[Path, ...]
 
 
@@ -79,7 +79,7 @@ class Demo:
         status: Status,
         clock: Clock,
         on_event: Callable[[dict[str, Any]], None],
-        on_outcome: Callable[[Outcome], None],
+        on_outcome: Callable[[DemoOutcome], None],
         stay: bool = False,
     ) -> None:
         self._folder = folder
@@ -96,7 +96,7 @@ class Demo:
         self._broker = ""
         self._store = ""
 
-    async def run(self) -> Outcome:
+    async def run(self) -> DemoOutcome:
         """Run the demo to its end; every process is stopped afterwards, however it ends.
 
         Raises:
@@ -109,7 +109,7 @@ class Demo:
             await self._processes.stop_all()
             self._keep_findings()
 
-    async def _script(self, background: BackgroundTasks) -> Outcome:
+    async def _script(self, background: BackgroundTasks) -> DemoOutcome:
         background.add(self._processes.watch())
         background.add(self._refresh())
         repository = self._folder / "shop"
@@ -185,7 +185,7 @@ class Demo:
             await asyncio.sleep(_TICK_S)
         await asyncio.sleep(5 * _TICK_S)  # messages published before the offset commit reach this subscriber
 
-    async def _conclude(self) -> Outcome:
+    async def _conclude(self) -> DemoOutcome:
         status = self._status
         status.step = "drawing the report"
         reports = []
@@ -197,7 +197,7 @@ class Demo:
             )
             reports.append(path)
         comparison = judge(status.deployments, status.events, SLOW_SUBROUTINE, status.dead_letters)
-        return Outcome(comparison=comparison, reports=tuple(reports))
+        return DemoOutcome(comparison=comparison, reports=tuple(reports))
 
     def _keep_findings(self) -> None:
         """Write the reported events, and each scan's ledger of dropped candidates."""

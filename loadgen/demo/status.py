@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from loadgen.demo.comparison import Deployment
+from loadgen.demo.comparison import DemoDeployment
 from pipeline.model import Scan
 
 
@@ -17,7 +17,7 @@ class Status:
     started: float
     step: str = "starting"
     dashboard: str = ""  # its address
-    deployments: list[Deployment] = field(default_factory=list)
+    deployments: list[DemoDeployment] = field(default_factory=list)
     planned: int = 0
     stages: dict[str, bool] = field(default_factory=dict)  # name → alive
     requests: int = 0

@@ -16,7 +16,7 @@ CART_LINES = 900
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class TrafficRequest:
     """One HTTP request."""
 
     method: str
@@ -24,7 +24,7 @@ class Request:
     body: bytes = b""
 
 
-def make_rounds(count: int, seed: int) -> list[list[Request]]:
+def make_rounds(count: int, seed: int) -> list[list[TrafficRequest]]:
     """Return ``count`` rounds, each with one request to every endpoint in an order of its own.
 
     The order differs so that the sampler cannot run in lockstep with it; all rounds cost about the same.
@@ -39,9 +39,9 @@ def make_rounds(count: int, seed: int) -> list[list[Request]]:
     return rounds
 
 
-def _round(rng: random.Random, products: Sequence[Product]) -> list[Request]:
-    def get(path: str, **query: str) -> Request:
-        return Request("GET", f"{path}?{urlencode(query)}" if query else path)
+def _round(rng: random.Random, products: Sequence[Product]) -> list[TrafficRequest]:
+    def get(path: str, **query: str) -> TrafficRequest:
+        return TrafficRequest("GET", f"{path}?{urlencode(query)}" if query else path)
 
     cart = {
         "tier": rng.choice(["gold", "silver", ""]),
@@ -54,7 +54,7 @@ def _round(rng: random.Random, products: Sequence[Product]) -> list[Request]:
         get("/browse", category="all", order=rng.choice(["best", "price", "name"])),
         get("/search", q=" ".join(rng.sample(WORDS, QUERY_WORDS))),
         get(f"/product/{rng.choice(products).sku}"),
-        Request("POST", "/checkout", orjson.dumps(cart)),
+        TrafficRequest("POST", "/checkout", orjson.dumps(cart)),
         get("/feed", category=rng.choice(CATEGORIES)),
         get("/login", name=f"user{rng.randrange(1000)}", password="correct horse"),
         get("/monthly"),

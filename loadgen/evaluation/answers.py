@@ -17,8 +17,8 @@ from loadgen.evaluation.reading import events_from_json, truth_from_json
 from loadgen.fleet.scenario import load_scenario
 from loadgen.fleet.simulate import simulate
 from pipeline.analysis.feedback import (
+    AnsweredEvent,
     Confirmation,
-    Judged,
     Reported,
     Share,
     ThresholdConfig,
@@ -43,10 +43,10 @@ _DRAWN = ("deployment", "attribution", "rank", "text")
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class AnsweredSimulation:
     """An event of a simulated fleet with the verdict that its truth gives."""
 
-    judged: Judged
+    judged: AnsweredEvent
     confirmation: Confirmation | None  # where a change caused it
 
 
@@ -61,7 +61,7 @@ class Lesson:
     thresholds: Mapping[str, float]  # proposed, by workload
 
 
-def answer_fleet(scenario: str, seed: int, workloads: Sequence[Workload]) -> list[Answered]:
+def answer_fleet(scenario: str, seed: int, workloads: Sequence[Workload]) -> list[AnsweredSimulation]:
     """Backtest a simulated fleet and answer each of its events; repeated events count as duplicates."""
     dataset = simulate(load_scenario(scenario), seed).dataset
     backtest = run_backtest(dataset, workloads)
@@ -87,12 +87,12 @@ def answer_fleet(scenario: str, seed: int, workloads: Sequence[Workload]) -> lis
         evidence = evidence_of(raw[event.id])
         caused = judged.truth.change if right and judged.truth else None
         confirmation = Confirmation(evidence, caused) if caused and evidence else None
-        answered.append(Answered(Judged(reported, right, (), event.p_value), confirmation))
+        answered.append(AnsweredSimulation(AnsweredEvent(reported, right, (), event.p_value), confirmation))
     return answered
 
 
 def learn(
-    answered: Sequence[Answered], workloads: Sequence[Workload], teach: int, keep: float = 1.0
+    answered: Sequence[AnsweredSimulation], workloads: Sequence[Workload], teach: int, keep: float = 1.0
 ) -> Lesson:
     """Learn from the first answers and measure on the others.
 
@@ -107,7 +107,7 @@ def learn(
     proposals = propose_thresholds([item.judged for item in taught], present, ThresholdConfig(keep=keep))
     bounds = {item.workload: item.proposed for item in proposals if item.proposed is not None}
 
-    def passes(item: Answered) -> bool:
+    def passes(item: AnsweredSimulation) -> bool:
         reported = item.judged.reported
         return size_of(reported, present[reported.workload][0]) >= bounds.get(reported.workload, 0.0)
 
@@ -193,7 +193,7 @@ def _table(confirmation: Confirmation) -> FloatArray:
     return np.array(rows)
 
 
-def _precision(answered: Sequence[Answered]) -> Share:
+def _precision(answered: Sequence[AnsweredSimulation]) -> Share:
     return Share(sum(answer.judged.right for answer in answered), len(answered))
 
 

@@ -10,11 +10,11 @@ import click
 from loadgen.evaluation.difference import compare_events
 from loadgen.evaluation.encode import score_to_json
 from loadgen.evaluation.matching import Tolerances, in_reach, tolerance_s
-from loadgen.evaluation.model import Event, TruthRow
+from loadgen.evaluation.model import ScoredEvent, TruthRow
 from loadgen.evaluation.reading import read_events, read_funnel, read_ledger, read_truth
 from loadgen.evaluation.scoring import Score
 from loadgen.evaluation.scoring import score as score_events
-from loadgen.evaluation.sweep import Curve, ledger_curves
+from loadgen.evaluation.sweep import SweepCurve, ledger_curves
 from loadgen.terminal import progress
 from pipeline.backtest.files import dataset_files
 from pipeline.commands.request import FILE, Duration, argument, json_option, option, takes
@@ -126,7 +126,7 @@ def compare(
 
 
 def choose_tolerances(
-    events: tuple[Event, ...], given: tuple[Workload, ...], tolerance: float | None
+    events: tuple[ScoredEvent, ...], given: tuple[Workload, ...], tolerance: float | None
 ) -> Tolerances:
     """Return the tolerances for some events: by their workloads, or ``tolerance`` for all.
 
@@ -145,8 +145,8 @@ def choose_tolerances(
 
 def _show(
     figures: Score,
-    curves: tuple[Curve, ...],
-    runs: Curve | None,
+    curves: tuple[SweepCurve, ...],
+    runs: SweepCurve | None,
     title: str,
     html: Path | None,
     as_json: bool,
@@ -165,7 +165,7 @@ def _show(
         print_score(figures)
 
 
-def _swept(data: Path, workload: Workload, truth: Sequence[TruthRow]) -> Curve:
+def _swept(data: Path, workload: Workload, truth: Sequence[TruthRow]) -> SweepCurve:
     from loadgen.evaluation.runs import FACTORS, threshold_curve
     from pipeline.backtest.dataset import read_dataset
 

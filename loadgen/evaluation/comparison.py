@@ -11,7 +11,7 @@ from plotly.offline import get_plotlyjs
 
 from loadgen.evaluation.difference import Difference, Lone
 from loadgen.evaluation.figures import line_figure
-from loadgen.evaluation.model import Event
+from loadgen.evaluation.model import ScoredEvent
 from loadgen.evaluation.page import change, embedded, environment
 from loadgen.evaluation.words import hours
 from pipeline.backtest.dataset import Dataset
@@ -66,7 +66,7 @@ def render_difference(difference: Difference, names: tuple[str, str], dataset: D
     )
 
 
-def event_figure(dataset: Dataset, event: Event) -> go.Figure | None:
+def event_figure(dataset: Dataset, event: ScoredEvent) -> go.Figure | None:
     """Draw an event's series around its change; None if the dataset has no data there."""
     if event.service != dataset.service:
         return None
@@ -78,7 +78,7 @@ def event_figure(dataset: Dataset, event: Event) -> go.Figure | None:
     return line_figure(times[shown], values[shown], event)
 
 
-def _series(dataset: Dataset, event: Event) -> tuple[FloatArray, FloatArray]:
+def _series(dataset: Dataset, event: ScoredEvent) -> tuple[FloatArray, FloatArray]:
     if not is_gcpu(event.metric_kind):
         series = [points for points in dataset.metrics if points.metric == event.metric]
         return (series[0].timestamps, series[0].values) if series else (np.empty(0), np.empty(0))

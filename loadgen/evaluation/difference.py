@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from loadgen.evaluation.matching import Tolerances, cheapest_pairs
-from loadgen.evaluation.model import Event, LedgerLine
+from loadgen.evaluation.model import LedgerLine, ScoredEvent
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.model.steps import STEPS
 
@@ -24,7 +24,7 @@ class Lone:
     nothing was detected.
     """
 
-    event: Event
+    event: ScoredEvent
     lost: LedgerLine | None = None
 
 
@@ -32,7 +32,7 @@ class Lone:
 class Difference:
     """Events of two runs: pairs that report the same regression, and unpaired events of either run."""
 
-    both: tuple[tuple[Event, Event], ...]
+    both: tuple[tuple[ScoredEvent, ScoredEvent], ...]
     only_a: tuple[Lone, ...]
     only_b: tuple[Lone, ...]
 
@@ -43,8 +43,8 @@ class Difference:
 
 
 def compare_events(
-    a: Sequence[Event],
-    b: Sequence[Event],
+    a: Sequence[ScoredEvent],
+    b: Sequence[ScoredEvent],
     *,
     tolerances: Tolerances,
     ledger_a: Iterable[LedgerLine] = (),
@@ -72,9 +72,9 @@ def compare_events(
     )
 
 
-def _divide(events: Sequence[Event], ids: set[str]) -> tuple[dict[str, Event], list[Event]]:
+def _divide(events: Sequence[ScoredEvent], ids: set[str]) -> tuple[dict[str, ScoredEvent], list[ScoredEvent]]:
     """Return the first event of each of ``ids``, and the remaining events in a canonical order."""
-    first: dict[str, Event] = {}
+    first: dict[str, ScoredEvent] = {}
     rest = []
     for event in sorted(events, key=_key):
         if event.id in ids and event.id not in first:
@@ -84,7 +84,9 @@ def _divide(events: Sequence[Event], ids: set[str]) -> tuple[dict[str, Event], l
     return first, rest
 
 
-def _pair(a: Sequence[Event], b: Sequence[Event], tolerances: Tolerances) -> list[tuple[int, int]]:
+def _pair(
+    a: Sequence[ScoredEvent], b: Sequence[ScoredEvent], tolerances: Tolerances
+) -> list[tuple[int, int]]:
     costs = np.full((len(a), len(b)), np.inf)
     for i, event_a in enumerate(a):
         for j, event_b in enumerate(b):
@@ -93,7 +95,7 @@ def _pair(a: Sequence[Event], b: Sequence[Event], tolerances: Tolerances) -> lis
     return cheapest_pairs(costs)
 
 
-def _cost(a: Event, b: Event, tolerance: float) -> float:
+def _cost(a: ScoredEvent, b: ScoredEvent, tolerance: float) -> float:
     shared = set(a.series) & set(b.series)
     gap = abs(a.change_time - b.change_time)
     same = (a.service, a.delta > 0) == (b.service, b.delta > 0)
@@ -105,7 +107,7 @@ def _cost(a: Event, b: Event, tolerance: float) -> float:
 
 
 def _explained(
-    events: Sequence[Event], ledger: Iterable[LedgerLine], tolerances: Tolerances
+    events: Sequence[ScoredEvent], ledger: Iterable[LedgerLine], tolerances: Tolerances
 ) -> tuple[Lone, ...]:
     """Return each event with the other run's ledger line of its series that passed most steps."""
     wanted = {(event.service, event.metric) for event in events}
@@ -130,5 +132,5 @@ def _progress(line: LedgerLine) -> tuple[int, float, str]:
     return _POSITIONS.get(line.step, len(STEPS)), -abs(line.statistic - line.bound), line.metric
 
 
-def _key(event: Event) -> tuple[str, float, str, float, str]:
+def _key(event: ScoredEvent) -> tuple[str, float, str, float, str]:
     return (event.service, event.change_time, event.metric, event.detected_time, event.id)

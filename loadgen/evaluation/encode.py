@@ -8,13 +8,13 @@ from typing import Any
 
 from loadgen.evaluation.funnel import funnel_lines
 from loadgen.evaluation.matching import Matching
-from loadgen.evaluation.model import Funnel
+from loadgen.evaluation.model import RunFunnel
 from loadgen.evaluation.rates import Rate, Spread
 from loadgen.evaluation.scoring import RootCause, Score
-from loadgen.evaluation.sweep import Curve
+from loadgen.evaluation.sweep import SweepCurve
 
 
-def score_to_json(score: Score, curves: Sequence[Curve] = ()) -> dict[str, Any]:
+def score_to_json(score: Score, curves: Sequence[SweepCurve] = ()) -> dict[str, Any]:
     """Return a score as a JSON object; figures without a value are null."""
     return {
         "precision": score.precision.value,
@@ -73,7 +73,7 @@ def rate_to_json(rate: Rate) -> dict[str, Any]:
     return {"value": rate.value, "low": low, "high": high, "hits": rate.hits, "of": rate.of}
 
 
-def funnel_to_json(funnel: Funnel) -> dict[str, Any]:
+def funnel_to_json(funnel: RunFunnel) -> dict[str, Any]:
     """Return a funnel with the ratios of Table 5."""
     return {
         "scans": funnel.scans,
@@ -85,7 +85,7 @@ def funnel_to_json(funnel: Funnel) -> dict[str, Any]:
     }
 
 
-def curve_to_json(curve: Curve) -> dict[str, Any]:
+def curve_to_json(curve: SweepCurve) -> dict[str, Any]:
     """Return a curve's points."""
     return {
         "setting": curve.setting,

@@ -11,10 +11,10 @@ from typing import Any
 import plotly.graph_objects as go
 
 from loadgen.evaluation.funnel import funnel_lines, ratio, short_count
-from loadgen.evaluation.model import Event, Funnel
+from loadgen.evaluation.model import RunFunnel, ScoredEvent
 from loadgen.evaluation.rates import Rate
 from loadgen.evaluation.scoring import SIZES, Score
-from loadgen.evaluation.sweep import Curve
+from loadgen.evaluation.sweep import SweepCurve
 from loadgen.evaluation.words import counts, interval, share
 from pipeline.model import FloatArray
 from pipeline.model.metric_kind import is_gcpu
@@ -24,7 +24,7 @@ CURVE_COLOURS = (LINE, "#b06a00", "#3c7d5a")
 DASHES = ("solid", "dash", "dot")
 
 
-def roc_figure(curves: Sequence[Curve], score: Score, runs: Curve | None = None) -> go.Figure:
+def roc_figure(curves: Sequence[SweepCurve], score: Score, runs: SweepCurve | None = None) -> go.Figure:
     """Draw curves of single statistics, the pipeline's own point, and the curve of its runs if any."""
     figure = go.Figure()
     floor = _floor(curves, score, runs)
@@ -51,7 +51,7 @@ def roc_figure(curves: Sequence[Curve], score: Score, runs: Curve | None = None)
     return figure
 
 
-def _draw_pipeline(figure: go.Figure, score: Score, runs: Curve | None, floor: float) -> None:
+def _draw_pipeline(figure: go.Figure, score: Score, runs: SweepCurve | None, floor: float) -> None:
     if runs:
         figure.add_scatter(
             x=[max(point.false.value or 0.0, floor) for point in runs.points],
@@ -141,7 +141,7 @@ def delay_figure(score: Score) -> go.Figure:
     return figure
 
 
-def funnel_figure(funnel: Funnel) -> go.Figure:
+def funnel_figure(funnel: RunFunnel) -> go.Figure:
     """Draw the candidates after each step, on a log scale."""
     lines = funnel_lines(funnel)[::-1]
     figure = go.Figure(
@@ -170,7 +170,7 @@ def funnel_figure(funnel: Funnel) -> go.Figure:
     return figure
 
 
-def line_figure(times: FloatArray, values: FloatArray, event: Event) -> go.Figure:
+def line_figure(times: FloatArray, values: FloatArray, event: ScoredEvent) -> go.Figure:
     """Draw a series around an event's change with the levels before and after. NaN is no data.
 
     Args:
@@ -210,19 +210,19 @@ def line_figure(times: FloatArray, values: FloatArray, event: Event) -> go.Figur
     return figure
 
 
-def _floor(curves: Sequence[Curve], score: Score, runs: Curve | None) -> float:
+def _floor(curves: Sequence[SweepCurve], score: Score, runs: SweepCurve | None) -> float:
     """Return the position of a rate of 0 on a log scale: a factor below the smallest other rate."""
     rates = [point.false.value for curve in (*curves, *([runs] if runs else [])) for point in curve.points]
     rates += [score.false_positive_rate.value] if score.false_positive_rate else []
     return min((rate for rate in rates if rate), default=1e-6) / 2
 
 
-def _bound(curve: Curve, bound: float) -> str:
+def _bound(curve: SweepCurve, bound: float) -> str:
     value = f"{bound:.3g}" if "p-value" in curve.setting else f"{share(bound)} of the service"
     return f"{curve.setting} {value}"
 
 
-def _labels(runs: Curve) -> list[str]:
+def _labels(runs: SweepCurve) -> list[str]:
     """Return a label for each point that differs in position from the one before."""
     labels: list[str] = []
     before: tuple[float | None, float | None] | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from loadgen.evaluation.model import Funnel
+from loadgen.evaluation.model import RunFunnel
 
 TITLES = {
     "detected": "Change points detected (§5.4.2, §5.4.5)",
@@ -30,7 +30,7 @@ class FunnelLine:
     one_in: float | None
 
 
-def funnel_lines(funnel: Funnel) -> tuple[FunnelLine, ...]:
+def funnel_lines(funnel: RunFunnel) -> tuple[FunnelLine, ...]:
     """Return the table's lines; ratios are to the first line."""
     first = funnel.steps[0].remaining if funnel.steps else 0
     return tuple(

@@ -13,7 +13,7 @@ import orjson
 
 from loadgen.evaluation.encode import rate_to_json
 from loadgen.evaluation.rates import Rate
-from loadgen.harness import Experiment, bench, terminal_table
+from loadgen.harness import BenchExperiment, bench, terminal_table
 from pipeline.analysis.detect.offline.segment import segment
 from pipeline.backtest.seriesfile import read_series
 from pipeline.commands.request import argument, option
@@ -33,7 +33,7 @@ APART = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Injected:
+class InjectedSteps:
     """Steps of one size: the share found, and the number of unexplained changes reported."""
 
     percent: float
@@ -50,7 +50,7 @@ def measure_injected(
     percent: Sequence[float] = PERCENT,
     *,
     advance: Callable[[], None] | None = None,
-) -> list[Injected]:
+) -> list[InjectedSteps]:
     """Inject steps up and down into each series, one at a time, and search for them.
 
     Args:
@@ -79,7 +79,7 @@ def measure_injected(
                     other_changes += len(change_points) - len(near[:1]) - len(own_changes)
             if advance:
                 advance()
-        results.append(Injected(size, Rate(hits, of), other_changes))
+        results.append(InjectedSteps(size, Rate(hits, of), other_changes))
     return results
 
 
@@ -133,7 +133,7 @@ def _points(content: bytes, metric: str, origin: str) -> list[tuple[float, float
         raise ConfigError(f"{origin}: no list of results: {error}") from None
 
 
-COLUMNS: tuple[Column[Injected], ...] = (
+COLUMNS: tuple[Column[InjectedSteps], ...] = (
     Column("step", lambda row: f"{row.percent:g} %"),
     Column("found", lambda row: row.found.hits, "d"),
     Column("of", lambda row: row.found.of, "d"),
@@ -147,7 +147,7 @@ def injected(
     file: Path = argument(),
     metric: str = option("ops_sec", help="Metric of an archive of results."),
     percent: str = option(",".join(f"{size:g}" for size in PERCENT), metavar="SIZE,..."),
-) -> Experiment[Injected]:
+) -> BenchExperiment[InjectedSteps]:
     """Put steps of known size into the real series of FILE and count how many `smidgen detect` finds.
 
     FILE is a tar archive of benchmark results in JSON (lists of {timestamp, metrics: [{name, value}]}, a
@@ -165,7 +165,7 @@ def injected(
         every = {
             f"{series.service}/{series.metric}": series.levels for series in read_series(file, plain=True)
         }
-    return Experiment(
+    return BenchExperiment(
         lambda advance: measure_injected(every, sizes, advance=advance),
         len(every) * len(sizes),
         terminal_table(COLUMNS, title=f"{len(every)} series"),

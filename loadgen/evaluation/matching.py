@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from loadgen.evaluation.model import Event, Outcome, TruthRow
+from loadgen.evaluation.model import Outcome, ScoredEvent, TruthRow
 from pipeline.model import FloatArray
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.settings.workloads import Workload
@@ -41,14 +41,14 @@ class Tolerances:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class MatchedEvent:
     """An event with its outcome, and the row that explains it.
 
     The row of a false positive is one that should not be reported, or None. ``near`` is then an expected row
     of the same series at another time, at most NEAR_S away, if there is one.
     """
 
-    event: Event
+    event: ScoredEvent
     outcome: Outcome
     truth: TruthRow | None
     near: TruthRow | None = None
@@ -58,10 +58,10 @@ class Judged:
 class Matching:
     """All events with their outcomes, and the expected rows without event; both in a canonical order."""
 
-    judged: tuple[Judged, ...]
+    judged: tuple[MatchedEvent, ...]
     missed: tuple[TruthRow, ...]
 
-    def having(self, outcome: Outcome) -> tuple[Judged, ...]:
+    def having(self, outcome: Outcome) -> tuple[MatchedEvent, ...]:
         """Return the events of one outcome."""
         return tuple(judged for judged in self.judged if judged.outcome == outcome)
 
@@ -89,7 +89,7 @@ def _reaches(workload: Workload, row: TruthRow) -> bool:
     return not row.series or any(workload.looks_at(name) for name in row.series)
 
 
-def match(truth: Sequence[TruthRow], events: Sequence[Event], tolerances: Tolerances) -> Matching:
+def match(truth: Sequence[TruthRow], events: Sequence[ScoredEvent], tolerances: Tolerances) -> Matching:
     """Assign each event to the row that explains it.
 
     Expected rows and events are paired so that as many rows as possible have an event; of all such pairings
@@ -117,15 +117,17 @@ def match(truth: Sequence[TruthRow], events: Sequence[Event], tolerances: Tolera
             false_row = _closest(false[index], unexpected)
             near = None if false_row else _nearest(event, expected)
             outcome: Outcome = "allowed" if false_row and false_row.allowed else "false_positive"
-            judged.append(Judged(event, outcome, false_row, near))
+            judged.append(MatchedEvent(event, outcome, false_row, near))
         else:
-            judged.append(Judged(event, "repeated" if row in reported else "true_positive", expected[row]))
+            judged.append(
+                MatchedEvent(event, "repeated" if row in reported else "true_positive", expected[row])
+            )
             reported.add(row)
     missed = tuple(row for index, row in enumerate(expected) if index not in reported)
     return Matching(tuple(judged), missed)
 
 
-def explain_cost(row: TruthRow, event: Event, tolerance: float) -> float:
+def explain_cost(row: TruthRow, event: ScoredEvent, tolerance: float) -> float:
     """Return the cost of a row as explanation of an event: 0 best, below 4, infinite if it is none.
 
     A row that matches only the event's group costs more than one that matches its own metric; then time
@@ -141,7 +143,7 @@ def explain_cost(row: TruthRow, event: Event, tolerance: float) -> float:
     return _series_cost(row, event) + (gap / tolerance if tolerance else 0.0)
 
 
-def _series_cost(row: TruthRow, event: Event) -> float:
+def _series_cost(row: TruthRow, event: ScoredEvent) -> float:
     if not row.series:  # the whole service: any series, but a row that names the series is better
         return _BY_GROUP + 0.9
     positions = {name: position for position, name in reversed(list(enumerate(row.series)))}
@@ -151,7 +153,9 @@ def _series_cost(row: TruthRow, event: Event) -> float:
     return _BY_GROUP + 0.5 * min(shared) / len(positions) if shared else float("inf")
 
 
-def _cost_matrix(events: Sequence[Event], rows: Sequence[TruthRow], tolerances: Tolerances) -> FloatArray:
+def _cost_matrix(
+    events: Sequence[ScoredEvent], rows: Sequence[TruthRow], tolerances: Tolerances
+) -> FloatArray:
     costs = np.full((len(events), len(rows)), np.inf)
     for i, event in enumerate(events):
         tolerance = tolerances.of(event.workload)
@@ -185,7 +189,7 @@ def _closest(costs: FloatArray, rows: Sequence[TruthRow]) -> TruthRow | None:
     return rows[int(costs.argmin())] if np.isfinite(costs).any() else None
 
 
-def _nearest(event: Event, rows: Sequence[TruthRow]) -> TruthRow | None:
+def _nearest(event: ScoredEvent, rows: Sequence[TruthRow]) -> TruthRow | None:
     costs = [explain_cost(row, event, NEAR_S) for row in rows]
     return _closest(np.array(costs), rows) if costs else None
 
@@ -194,7 +198,7 @@ def _row_key(row: TruthRow) -> tuple[str, float, str]:
     return (row.service, row.start, row.id)
 
 
-def _event_key(event: Event) -> tuple[float, float, str, str, str, str]:
+def _event_key(event: ScoredEvent) -> tuple[float, float, str, str, str, str]:
     return (
         event.detected_time,
         event.change_time,

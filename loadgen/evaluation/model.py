@@ -55,7 +55,7 @@ class TruthRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class ScoredEvent:
     """The scored fields of one reported regression."""
 
     id: str
@@ -84,7 +84,7 @@ class Event:
 class Events:
     """The events of one file: those to score, and numbers of lines left out."""
 
-    events: tuple[Event, ...]
+    events: tuple[ScoredEvent, ...]
     replayed: int = 0  # lines that repeat an earlier event, id and content
     other: int = 0  # events of other types, such as updates
 
@@ -117,7 +117,7 @@ class FunnelStep:
 
 
 @dataclass(frozen=True, slots=True)
-class Funnel:
+class RunFunnel:
     """Funnel of a run: the series scanned, and the change points after each step, in order."""
 
     scans: int

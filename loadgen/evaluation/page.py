@@ -15,9 +15,9 @@ from plotly.offline import get_plotlyjs
 from loadgen.evaluation import words
 from loadgen.evaluation.figures import delay_figure, funnel_figure, rates_figure, roc_figure
 from loadgen.evaluation.funnel import funnel_lines
-from loadgen.evaluation.model import Event
+from loadgen.evaluation.model import ScoredEvent
 from loadgen.evaluation.scoring import Score
-from loadgen.evaluation.sweep import Curve
+from loadgen.evaluation.sweep import SweepCurve
 from pipeline.model.clock import to_iso
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.views import report
@@ -28,7 +28,9 @@ LIMIT = 200
 _PLOTLY = {"displaylogo": False, "responsive": True, "modeBarButtonsToRemove": ["lasso2d", "select2d"]}
 
 
-def render_score(score: Score, *, title: str, curves: Sequence[Curve] = (), runs: Curve | None = None) -> str:
+def render_score(
+    score: Score, *, title: str, curves: Sequence[SweepCurve] = (), runs: SweepCurve | None = None
+) -> str:
     """Return the page as HTML.
 
     Args:
@@ -102,7 +104,7 @@ def environment() -> Environment:
     return templates
 
 
-def change(event: Event) -> str:
+def change(event: ScoredEvent) -> str:
     """Write an event's change, in per cent of the service's CPU or in the metric's own unit."""
     return f"{event.delta:+.4g}" if not is_gcpu(event.metric_kind) else words.points(event.delta)
 

@@ -12,11 +12,11 @@ from loadgen.evaluation.model import (
     ALLOWED_KINDS,
     EXPECTED_KINDS,
     UNEXPECTED_KINDS,
-    Event,
     Events,
-    Funnel,
     FunnelStep,
     LedgerLine,
+    RunFunnel,
+    ScoredEvent,
     TruthRow,
 )
 from loadgen.terminal import read_file
@@ -69,7 +69,7 @@ def read_events(path: Path) -> Events:
     return Events(tuple(events), replayed, other_types)
 
 
-def events_from_json(raw: Iterable[Mapping[str, Any]]) -> tuple[Event, ...]:
+def events_from_json(raw: Iterable[Mapping[str, Any]]) -> tuple[ScoredEvent, ...]:
     """Return the regressions among decoded CloudEvents.
 
     Raises:
@@ -97,7 +97,7 @@ def read_ledger(path: Path) -> Iterator[LedgerLine]:
         yield line
 
 
-def read_funnel(path: Path) -> Funnel:
+def read_funnel(path: Path) -> RunFunnel:
     """Read a funnel file: one JSON object.
 
     Raises:
@@ -173,9 +173,9 @@ def _stages(raw: Mapping[str, Any]) -> tuple[float, ...]:
     return tuple(starts) if len(starts) > 1 else ()
 
 
-def _event(raw: Mapping[str, Any]) -> Event:
+def _event(raw: Mapping[str, Any]) -> ScoredEvent:
     data: Mapping[str, Any] = raw["data"]
-    return Event(
+    return ScoredEvent(
         id=raw["id"],
         service=fields.text(data, "service"),
         workload=fields.text(data, "workload"),
@@ -256,7 +256,7 @@ def _ledger_line(raw: Mapping[str, Any]) -> LedgerLine:
     )
 
 
-def _funnel(raw: Mapping[str, Any]) -> Funnel:
+def _funnel(raw: Mapping[str, Any]) -> RunFunnel:
     steps = []
     for index, step in enumerate(fields.listing(raw, "steps")):
         if not isinstance(step, Mapping):
@@ -265,7 +265,7 @@ def _funnel(raw: Mapping[str, Any]) -> Funnel:
             steps.append(FunnelStep(fields.text(step, "step"), fields.integer(step, "remaining")))
         except InvalidMessage as error:
             raise InvalidMessage(f"steps[{index}].{error}") from None
-    return Funnel(fields.integer(raw, "scans"), fields.integer(raw, "series"), tuple(steps))
+    return RunFunnel(fields.integer(raw, "scans"), fields.integer(raw, "series"), tuple(steps))
 
 
 def _parse(path: Path, decode: Callable[[bytes], Value]) -> Iterator[tuple[int, Value]]:

@@ -53,7 +53,7 @@ INDEPENDENT = np.array([0.0 if name in _FREE else 1.0 for name in FEATURES])
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class RegressionCase:
     """One reported regression: its candidates' features, and which of them caused it, if any did."""
 
     name: str
@@ -64,7 +64,7 @@ class Case:
     causing: BoolArray  # (changes,)
 
 
-def gather(dataset: Dataset, workloads: Sequence[Workload], name: str) -> list[Case]:
+def gather(dataset: Dataset, workloads: Sequence[Workload], name: str) -> list[RegressionCase]:
     """Backtest a simulated service and return a case for each reported regression except cost shifts."""
     backtest = run_backtest(dataset, workloads)
     store = ArrayStore(dataset)
@@ -89,7 +89,7 @@ def gather(dataset: Dataset, workloads: Sequence[Workload], name: str) -> list[C
         causes = {truth.change, *truth.changes} - {None} if truth and real else set()
         causing = np.array([change.id in causes for change in weighed_changes.changes], dtype=np.bool_)
         cases.append(
-            Case(
+            RegressionCase(
                 name,
                 judged.outcome,
                 bool(causes),
@@ -101,7 +101,7 @@ def gather(dataset: Dataset, workloads: Sequence[Workload], name: str) -> list[C
     return cases
 
 
-def fit(cases: Sequence[Case], *, ridge: float = 1.0) -> FloatArray:
+def fit(cases: Sequence[RegressionCase], *, ridge: float = 1.0) -> FloatArray:
     """Return the weights of the highest likelihood: (FEATURES,).
 
     Args:
@@ -123,7 +123,7 @@ def _log_likelihood(table: FloatArray, causing: BoolArray, weights: FloatArray) 
     return float(np.log(max(likelihood, 1e-12)))
 
 
-def describe(cases: Sequence[Case], weights: FloatArray, config: RankingConfig) -> list[str]:
+def describe(cases: Sequence[RegressionCase], weights: FloatArray, config: RankingConfig) -> list[str]:
     """Return lines on the share of right suggestions under some weights, and on their calibration."""
     first = three = suggested = caused = false = uncaused = 0
     sums, hits = [], []
@@ -162,7 +162,7 @@ def main(arguments: Sequence[str]) -> None:
     options = parser.parse_args(arguments)
     first, _, last = options.seeds.partition("-")
     workloads = load_workloads(WORKLOADS)
-    cases: list[Case] = []
+    cases: list[RegressionCase] = []
     for seed in range(int(first), int(last or first) + 1):
         for name in options.scenarios.split(","):
             cases += gather(simulate(load_scenario(name), seed).dataset, workloads, f"{name} {seed}")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from loadgen.evaluation.matching import Tolerances, in_reach, tolerance_s
-from loadgen.evaluation.model import Event, Funnel, FunnelStep, TruthRow
+from loadgen.evaluation.model import FunnelStep, RunFunnel, ScoredEvent, TruthRow
 from loadgen.evaluation.rates import Rate
 from loadgen.evaluation.reading import events_from_json
 from loadgen.evaluation.scoring import Score, score
-from loadgen.evaluation.sweep import Curve, Point
+from loadgen.evaluation.sweep import SweepCurve, SweepPoint
 from pipeline.backtest.dataset import Dataset
 from pipeline.backtest.funnel import count_funnel
 from pipeline.backtest.run import Backtest, run_backtest
@@ -26,16 +26,16 @@ def score_backtest(truth: Sequence[TruthRow], found: Backtest, workloads: Sequen
     return score(truth, backtest_events(found), tolerances=tolerances, funnel=backtest_funnel(found))
 
 
-def backtest_events(found: Backtest) -> tuple[Event, ...]:
+def backtest_events(found: Backtest) -> tuple[ScoredEvent, ...]:
     """Return a backtest's events in the form for scoring."""
     return events_from_json(found.events)
 
 
-def backtest_funnel(found: Backtest) -> Funnel:
+def backtest_funnel(found: Backtest) -> RunFunnel:
     """Return a backtest's funnel over all workloads."""
     counted = count_funnel(found.scans)
     steps = (("detected", counted.change_points), *counted.remaining)
-    return Funnel(counted.scans, counted.series, tuple(FunnelStep(*step) for step in steps))
+    return RunFunnel(counted.scans, counted.series, tuple(FunnelStep(*step) for step in steps))
 
 
 def threshold_curve(
@@ -45,7 +45,7 @@ def threshold_curve(
     *,
     factors: Sequence[float] = FACTORS,
     advance: Callable[[], None] | None = None,
-) -> Curve:
+) -> SweepCurve:
     """Backtest a dataset with several thresholds and return a point for each.
 
     Args:
@@ -62,7 +62,7 @@ def threshold_curve(
         threshold = Threshold(absolute=bound) if absolute else Threshold(relative=bound)
         chosen = workload.model_copy(update={"threshold": threshold})
         figures = score_backtest(truth, run_backtest(dataset, [chosen]), [chosen])
-        points.append(Point(bound, figures.recall, figures.false_positive_rate or Rate(0, 0)))
+        points.append(SweepPoint(bound, figures.recall, figures.false_positive_rate or Rate(0, 0)))
         if advance:
             advance()
-    return Curve("threshold", tuple(points))
+    return SweepCurve("threshold", tuple(points))

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from math import comb
 from typing import TypeVar
 
-from loadgen.evaluation.matching import Judged, Matching, Tolerances, explain_cost, match
-from loadgen.evaluation.model import Event, Funnel, TruthRow
+from loadgen.evaluation.matching import MatchedEvent, Matching, Tolerances, explain_cost, match
+from loadgen.evaluation.model import RunFunnel, ScoredEvent, TruthRow
 from loadgen.evaluation.rates import Rate, Spread, f_score, spread
 from pipeline.model.metric_kind import is_gcpu
 
@@ -40,7 +40,7 @@ three more let noise take as much away as it will in one case of a thousand."""
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
+class ScoreSlice:
     """The figures of one kind or size. ``rows`` is the share of its truth rows that have an event."""
 
     name: str
@@ -72,7 +72,7 @@ class Score:
     first_stage: Rate  # share of reported rollouts that are dated within the first stage
     false_positive_rate: Rate | None  # per scanned series; None without a funnel
     repeated: Rate  # of events
-    kinds: tuple[Slice, ...]
+    kinds: tuple[ScoreSlice, ...]
     cost_shifts: tuple[tuple[str, Rate], ...]  # share of each form of cost shift that was reported
     false_kinds: Mapping[str, int]  # false positives by the kind of row that explains them
     event_kinds: tuple[tuple[str, Rate], ...]  # precision by the event's kind
@@ -85,7 +85,7 @@ class Score:
     group_precision: Rate
     group_recall: Rate
     root_cause: RootCause
-    funnel: Funnel | None
+    funnel: RunFunnel | None
 
     @property
     def f1(self) -> float | None:
@@ -95,10 +95,10 @@ class Score:
 
 def score(
     truth: Sequence[TruthRow],
-    events: Sequence[Event],
+    events: Sequence[ScoredEvent],
     *,
     tolerances: Tolerances | None = None,
-    funnel: Funnel | None = None,
+    funnel: RunFunnel | None = None,
 ) -> Score:
     """Match events with truth and return every figure."""
     tolerances = tolerances or Tolerances()
@@ -158,16 +158,16 @@ def size_of(delta: float) -> str:
     return next(name for name, low, high in SIZES if low <= size < high)
 
 
-def false_kind(judged: Judged) -> str:
+def false_kind(judged: MatchedEvent) -> str:
     """Return the happening behind a false positive."""
     if judged.truth:
         return judged.truth.kind
     return MISPLACED if judged.near else NOTHING
 
 
-def _kinds(truth: Sequence[TruthRow], reported: set[str]) -> tuple[Slice, ...]:
+def _kinds(truth: Sequence[TruthRow], reported: set[str]) -> tuple[ScoreSlice, ...]:
     rates = _recall_by(truth, reported, lambda row: (not row.expected, row.kind))
-    return tuple(Slice(kind, not unexpected, rate) for (unexpected, kind), rate in rates)
+    return tuple(ScoreSlice(kind, not unexpected, rate) for (unexpected, kind), rate in rates)
 
 
 def _cost_shifts(truth: Sequence[TruthRow], reported: set[str]) -> tuple[tuple[str, Rate], ...]:
@@ -184,12 +184,14 @@ def _recall_by(
     return tuple(sorted(rates.items(), key=lambda item: item[0]))
 
 
-def _false_kinds(false: Iterable[Judged]) -> dict[str, int]:
+def _false_kinds(false: Iterable[MatchedEvent]) -> dict[str, int]:
     counts = Counter(false_kind(judged) for judged in false)
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
-def _precision_by(judged: Iterable[Judged], name: Callable[[Event], str]) -> tuple[tuple[str, Rate], ...]:
+def _precision_by(
+    judged: Iterable[MatchedEvent], name: Callable[[ScoredEvent], str]
+) -> tuple[tuple[str, Rate], ...]:
     rates: dict[str, Rate] = {}
     for item in judged:
         key = name(item.event)
@@ -197,11 +199,11 @@ def _precision_by(judged: Iterable[Judged], name: Callable[[Event], str]) -> tup
     return tuple(sorted(rates.items()))
 
 
-def _event_kind(event: Event) -> str:
+def _event_kind(event: ScoredEvent) -> str:
     return f"{event.kind.replace('_', '-')}, {event.metric_kind}"
 
 
-def _on_gcpu(judged: Iterable[Judged]) -> list[Judged]:
+def _on_gcpu(judged: Iterable[MatchedEvent]) -> list[MatchedEvent]:
     return [item for item in judged if is_gcpu(item.event.metric_kind)]
 
 
@@ -214,11 +216,11 @@ def _in_order(rates: tuple[tuple[str, Rate], ...]) -> tuple[tuple[str, Rate], ..
     return tuple(sorted(rates, key=lambda item: names.index(item[0])))
 
 
-def _shift(event: Event, row: TruthRow) -> float:
+def _shift(event: ScoredEvent, row: TruthRow) -> float:
     return max(row.start - event.change_time, event.change_time - row.until, 0.0)
 
 
-def _dated(true: Sequence[Judged]) -> list[tuple[tuple[float, float], float]]:
+def _dated(true: Sequence[MatchedEvent]) -> list[tuple[tuple[float, float], float]]:
     """Return the interval of the change time and the onset of each step that was reported.
 
     Slow rises are left out: their onset is a span.
@@ -230,7 +232,7 @@ def _dated(true: Sequence[Judged]) -> list[tuple[tuple[float, float], float]]:
     ]
 
 
-def _in_first_stage(event: Event, row: TruthRow) -> bool:
+def _in_first_stage(event: ScoredEvent, row: TruthRow) -> bool:
     """Return whether a rollout is dated within its first stage, or its interval holds that begin."""
     begin, end = row.stages[:2]
     held = event.interval is not None and event.interval[0] <= begin <= event.interval[1]
@@ -259,7 +261,7 @@ def _grouping(matching: Matching, truth: Sequence[TruthRow], tolerances: Toleran
     return Rate(same, together), Rate(within.total(), sum(pairs.values()))
 
 
-def _labels(judged: Judged, truth: Sequence[TruthRow], tolerances: Tolerances) -> list[str]:
+def _labels(judged: MatchedEvent, truth: Sequence[TruthRow], tolerances: Tolerances) -> list[str]:
     """Return the id of the row that explains each of an event's series, empty if none does."""
     event, own = judged.event, judged.truth
     tolerance = tolerances.of(event.workload)
@@ -274,7 +276,7 @@ def _labels(judged: Judged, truth: Sequence[TruthRow], tolerances: Tolerances) -
     return labels
 
 
-def _root_cause(true: Sequence[Judged], false: Sequence[Judged]) -> RootCause:
+def _root_cause(true: Sequence[MatchedEvent], false: Sequence[MatchedEvent]) -> RootCause:
     caused = [(j.truth.change, j.event.suspects) for j in true if j.truth and j.truth.change is not None]
     uncaused = [
         bool(j.event.suspects) and not set(j.event.suspects[:3]) & set(j.truth.changes)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from loadgen.evaluation.matching import Tolerances, explain_cost
-from loadgen.evaluation.model import Event, LedgerLine, TruthRow
+from loadgen.evaluation.model import LedgerLine, ScoredEvent, TruthRow
 from loadgen.evaluation.rates import Rate
 from pipeline.model import FloatArray
 
@@ -23,7 +23,7 @@ MAX_POINTS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class SweepPoint:
     """Result of one bound: share of expected rows with a sign of them, false alarms per scanned series."""
 
     bound: float
@@ -32,11 +32,11 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
+class SweepCurve:
     """Points from the strictest bound to the loosest."""
 
     setting: str
-    points: tuple[Point, ...]
+    points: tuple[SweepPoint, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +50,12 @@ class _ChangePoints:
 
 def ledger_curves(
     truth: Sequence[TruthRow],
-    events: Sequence[Event],
+    events: Sequence[ScoredEvent],
     ledger: Iterable[LedgerLine],
     *,
     scanned: int,
     tolerances: Tolerances,
-) -> tuple[Curve, ...]:
+) -> tuple[SweepCurve, ...]:
     """Return the curves of a bound on the p-value and of one on the size of a change.
 
     Args:
@@ -68,17 +68,20 @@ def ledger_curves(
     expected = [row for row in truth if row.expected]
     change_points = _label(expected, events, ledger, tolerances)
     return (
-        Curve(
+        SweepCurve(
             "p-value at most", _points(change_points, change_points.p_value, len(expected), scanned, sign=1.0)
         ),
-        Curve(
+        SweepCurve(
             "size at least", _points(change_points, -change_points.size, len(expected), scanned, sign=-1.0)
         ),
     )
 
 
 def _label(
-    rows: Sequence[TruthRow], events: Iterable[Event], ledger: Iterable[LedgerLine], tolerances: Tolerances
+    rows: Sequence[TruthRow],
+    events: Iterable[ScoredEvent],
+    ledger: Iterable[LedgerLine],
+    tolerances: Tolerances,
 ) -> _ChangePoints:
     holding: dict[tuple[str, str], list[int]] = {}
     for index, row in enumerate(rows):
@@ -98,8 +101,8 @@ def _label(
     return _ChangePoints(np.array(labels, dtype=np.float64), np.array(p_values), np.array(sizes))
 
 
-def _as_event(line: LedgerLine) -> Event:
-    return Event(
+def _as_event(line: LedgerLine) -> ScoredEvent:
+    return ScoredEvent(
         id="",
         service=line.service,
         workload=line.workload,
@@ -117,7 +120,7 @@ def _as_event(line: LedgerLine) -> Event:
 
 def _points(
     change_points: _ChangePoints, statistic: FloatArray, rows: int, scanned: int, *, sign: float
-) -> tuple[Point, ...]:
+) -> tuple[SweepPoint, ...]:
     """Sweep a bound, below which change points pass, over at most MAX_POINTS of the statistic's values."""
     best = np.full(rows, np.inf)
     true = change_points.row >= 0
@@ -128,7 +131,7 @@ def _points(
     if len(bounds) > MAX_POINTS:
         bounds = bounds[np.unique(np.linspace(0, len(bounds) - 1, MAX_POINTS).round().astype(np.int64))]
     return tuple(
-        Point(
+        SweepPoint(
             bound=sign * float(bound),
             recall=Rate(int(np.searchsorted(best, bound, side="right")), rows),
             false=Rate(int(np.searchsorted(false, bound, side="right")), noise),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from loadgen.evaluation.funnel import funnel_lines, ratio, short_count
-from loadgen.evaluation.model import Funnel, TruthRow
+from loadgen.evaluation.model import RunFunnel, TruthRow
 from loadgen.evaluation.rates import Rate
 from loadgen.evaluation.scoring import Score
 from loadgen.evaluation.words import NONE, cause_rates, counts, group_rates, hours, interval, share
@@ -27,7 +27,7 @@ def print_score(score: Score) -> None:
         print_lines(_missed(score.matching.missed))
 
 
-def funnel_table(funnel: Funnel) -> TextTable:
+def funnel_table(funnel: RunFunnel) -> TextTable:
     """Return the funnel in the form of FBDetect's Table 5."""
     title = f"Funnel: {funnel.scans:,} scans of {funnel.series:,} series in all"
     rows = [(line.title, short_count(line.remaining), ratio(line)) for line in funnel_lines(funnel)]

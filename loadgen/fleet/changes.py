@@ -15,7 +15,7 @@ from pipeline.model import Change
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class DeployedCause:
     """Changes that were deployed for one effect, and the id of the root cause among them."""
 
     id: str | None = None
@@ -54,7 +54,7 @@ def deploy(
     *,
     by_config: bool = False,
     gate: str = "",
-) -> Cause:
+) -> DeployedCause:
     """Deploy a change that makes subroutines cost more, in code or by a gate that configuration opens.
 
     Three in ten root causes have texts that do not describe the change. A gate's code was deployed hours to
@@ -76,15 +76,15 @@ def deploy(
         gates=(gate,),
         content=f'-"{gate}": false\n+"{gate}": true',
     )
-    return Cause(opening.id, (code, opening), code.id)
+    return DeployedCause(opening.id, (code, opening), code.id)
 
 
-def refactor(rng: np.random.Generator, service: str, at: float, subroutines: Sequence[str]) -> Cause:
+def refactor(rng: np.random.Generator, service: str, at: float, subroutines: Sequence[str]) -> DeployedCause:
     """Deploy a change that only moves cost."""
     return _caused_by(_code(rng, service, at, subroutines, vocabulary().moved))
 
 
-def upgrade(rng: np.random.Generator, service: str, at: float, package: str) -> Cause:
+def upgrade(rng: np.random.Generator, service: str, at: float, package: str) -> DeployedCause:
     """Deploy another version of a library. It names no subroutine: the code is in another repository."""
     major, minor = (int(number) for number in rng.integers(1, 20, size=2))
     old, new = f"{major}.{minor}.0", f"{major}.{minor + 1}.0"
@@ -100,13 +100,13 @@ def upgrade(rng: np.random.Generator, service: str, at: float, package: str) -> 
     return _caused_by(change)
 
 
-def speed_up(rng: np.random.Generator, service: str, at: float, subroutines: Sequence[str]) -> Cause:
+def speed_up(rng: np.random.Generator, service: str, at: float, subroutines: Sequence[str]) -> DeployedCause:
     """Deploy a change that makes subroutines cost less."""
     return _caused_by(_code(rng, service, at, subroutines, vocabulary().faster))
 
 
-def _caused_by(change: Change) -> Cause:
-    return Cause(change.id, (change,))
+def _caused_by(change: Change) -> DeployedCause:
+    return DeployedCause(change.id, (change,))
 
 
 def _code(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from loadgen.fleet.callgraph import CallGraph, Incidence, Stack, endpoint_of
 from loadgen.fleet.inject.effects import Injected
-from loadgen.fleet.load import Load, wander
+from loadgen.fleet.load import LoadFactors, wander
 from loadgen.fleet.scenario import GenerationSpec, Scenario
 from loadgen.fleet.streams import Streams
 from loadgen.fleet.timeline import Timeline
@@ -22,7 +22,7 @@ _BLOCK = 256  # windows counted at once, a bound on the memory of the product be
 
 
 @dataclass(frozen=True, slots=True)
-class Costs:
+class StackCosts:
     """Cost of every stack over time, as a share of the service's cost before any injection.
 
     Rows without injection have the constant cost of ``base``; the others are in ``varying``. A stack that
@@ -37,7 +37,9 @@ class Costs:
     total: FloatArray  # (windows,) of the whole service, on the mean server
 
 
-def build_costs(scenario: Scenario, graph: CallGraph, injected: Sequence[Injected], windows: int) -> Costs:
+def build_costs(
+    scenario: Scenario, graph: CallGraph, injected: Sequence[Injected], windows: int
+) -> StackCosts:
     """Apply injections to a call graph: first all that add cost, then all that move it.
 
     Moved cost is a share of the present cost, so that the sum stays exactly the same.
@@ -87,11 +89,11 @@ def build_costs(scenario: Scenario, graph: CallGraph, injected: Sequence[Injecte
     for number, values in varying.items():
         np.maximum(values, 0.0, out=values)
         total += weights @ values - base[number]
-    return Costs(tuple(stacks), np.array(base), varying, origin, total)
+    return StackCosts(tuple(stacks), np.array(base), varying, origin, total)
 
 
 def draw_counts(
-    scenario: Scenario, costs: Costs, load: Load, timeline: Timeline, streams: Streams
+    scenario: Scenario, costs: StackCosts, load: LoadFactors, timeline: Timeline, streams: Streams
 ) -> CountArray:
     """Draw the number of samples of every stack in every window: (stacks, windows).
 
@@ -109,7 +111,7 @@ def draw_counts(
 
 
 def expected_samples(
-    scenario: Scenario, costs: Costs, row: int, load: Load, timeline: Timeline, streams: Streams
+    scenario: Scenario, costs: StackCosts, row: int, load: LoadFactors, timeline: Timeline, streams: Streams
 ) -> FloatArray:
     """Return the expected number of samples of a stack from the whole fleet: (windows,)."""
     stack = costs.stacks[row]

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from loadgen.fleet.callgraph import CallGraph, Incidence
-from loadgen.fleet.draw import Costs, CountArray, build_costs, count_series, dispersed, expected_samples
-from loadgen.fleet.host_labels import Sender
+from loadgen.fleet.draw import CountArray, StackCosts, build_costs, count_series, dispersed, expected_samples
+from loadgen.fleet.host_labels import HalfHost
 from loadgen.fleet.hosts import Hosts
 from loadgen.fleet.inject.effects import Injected
-from loadgen.fleet.load import Load
+from loadgen.fleet.load import LoadFactors
 from loadgen.fleet.scenario import Scenario
 from loadgen.fleet.streams import Streams
 from loadgen.fleet.timeline import Timeline
@@ -27,12 +27,12 @@ from pipeline.model.strata import Stratum, StratumCounts
 class Sent:
     """Samples of a half of a host, window by window of the true time."""
 
-    sender: Sender
+    sender: HalfHost
     counts: CountArray  # (stacks, windows)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Counted:
+class HostSamples:
     """All samples of a fleet as reported, in windows of the hosts' own clocks."""
 
     counts: CountArray  # (stacks, windows)
@@ -49,13 +49,13 @@ class HostDraws:
     scenario: Scenario
     graph: CallGraph
     injected: Sequence[Injected]
-    costs: Costs  # on the mean host
+    costs: StackCosts  # on the mean host
     hosts: Hosts
-    load: Load
+    load: LoadFactors
     timeline: Timeline
     streams: Streams
     strata: tuple[Stratum, ...]  # as senders name them
-    senders: tuple[Sender, ...]
+    senders: tuple[HalfHost, ...]
 
     def samples(self) -> Iterator[Sent]:
         """Draw the samples of the halves of hosts one after another; every call gives the same samples.
@@ -79,7 +79,7 @@ class HostDraws:
                 counts[row, chosen] = rng.poisson(dispersed(rng, expected, excess))
             yield Sent(sender, counts)
 
-    def _own(self, sender: Sender) -> dict[int, FloatArray]:
+    def _own(self, sender: HalfHost) -> dict[int, FloatArray]:
         """Return the expected samples of stacks whose cost differs on this host: row → (windows,)."""
         if not any(effect.by_host is not None for injection in self.injected for effect in injection.stacks):
             return {}
@@ -96,7 +96,7 @@ class HostDraws:
         ]
         return {row: self._expected(costs, row) for row in differing}
 
-    def _expected(self, costs: Costs, row: int) -> FloatArray:
+    def _expected(self, costs: StackCosts, row: int) -> FloatArray:
         return expected_samples(self.scenario, costs, row, self.load, self.timeline, self.streams)
 
 
@@ -112,7 +112,7 @@ def reported(sent: Sent, hosts: Hosts) -> CountArray:
     return counts
 
 
-def arrived(sender: Sender, hosts: Hosts) -> tuple[int, int]:
+def arrived(sender: HalfHost, hosts: Hosts) -> tuple[int, int]:
     """Return the windows of the true time whose profiles are in the data: the first and one past the last."""
     windows, offset = hosts.timeline.windows, int(hosts.offset[sender.slot])
     on_their_way = 0
@@ -122,7 +122,7 @@ def arrived(sender: Sender, hosts: Hosts) -> tuple[int, int]:
     return first, max(min(windows - on_their_way, windows - offset), first)
 
 
-def count_strata(draws: HostDraws, found: Incidence, ratio: int) -> Counted:
+def count_strata(draws: HostDraws, found: Incidence, ratio: int) -> HostSamples:
     """Draw samples and count them by stratum; the smallest strata beyond a dataset's bound are merged.
 
     Args:
@@ -156,7 +156,7 @@ def count_strata(draws: HostDraws, found: Incidence, ratio: int) -> Counted:
     if habit := hosts.spec.late:
         of_service = late_counts.sum(axis=0, dtype=np.float64)
         late = (Late(habit.delay_s, count_series(found, late_counts), of_service, late_by_kept),)
-    return Counted(whole, kept_strata, by_kept, summed(series, row_of[stratum], window, samples), late)
+    return HostSamples(whole, kept_strata, by_kept, summed(series, row_of[stratum], window, samples), late)
 
 
 def _entries(
@@ -171,7 +171,7 @@ def _entries(
     return series, stratum[firsts][group], window[firsts][group], sums[series, group]
 
 
-def _on_host(injection: Injected, sender: Sender) -> Injected:
+def _on_host(injection: Injected, sender: HalfHost) -> Injected:
     """Return an injection as it acts on one half of a host."""
     stacks = tuple(
         effect

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from loadgen.fleet.hosts import MAIN, PART, Hosts, Rollout, restarts
+from loadgen.fleet.hosts import MAIN, PART, HostRollout, Hosts, restarts
 from loadgen.fleet.streams import Streams
 from pipeline.model import FloatArray, IntArray
 from pipeline.model.strata import Stratum
@@ -23,7 +23,7 @@ _ALPHABET = tuple("bcdfghjklmnpqrstvwxz2456789")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sender:
+class HalfHost:
     """A half of a host over time: its load, and the stratum of its samples."""
 
     slot: int
@@ -40,7 +40,7 @@ def release_name(at: float) -> str:
 
 def build_senders(
     hosts: Hosts, service: str, release_every_s: float, streams: Streams
-) -> tuple[tuple[Stratum, ...], tuple[Sender, ...]]:
+) -> tuple[tuple[Stratum, ...], tuple[HalfHost, ...]]:
     """Return all strata, and the halves of hosts that send samples."""
     rollouts = sorted(hosts.rollouts, key=lambda item: item.begin)
     releases, variants = _releases(hosts, rollouts, release_every_s), _variants(hosts, rollouts)
@@ -70,16 +70,16 @@ def build_senders(
                 host = _host(hosts, service, state, int(swap), streams)
                 key = Stratum.of(labels, host=host, release=str(release))
                 stratum[first:last] = row_of.setdefault(key, len(row_of))
-            senders.append(Sender(slot.number, half, load, stratum))
+            senders.append(HalfHost(slot.number, half, load, stratum))
     order = sorted(row_of)
     index = {stratum: row for row, stratum in enumerate(order)}
     moved = np.array([index[stratum] for stratum in row_of], dtype=np.int64)
     return tuple(order), tuple(
-        Sender(sender.slot, sender.half, sender.load, moved[sender.stratum]) for sender in senders
+        HalfHost(sender.slot, sender.half, sender.load, moved[sender.stratum]) for sender in senders
     )
 
 
-def _releases(hosts: Hosts, rollouts: Sequence[Rollout], every_s: float) -> list[ObjectArray]:
+def _releases(hosts: Hosts, rollouts: Sequence[HostRollout], every_s: float) -> list[ObjectArray]:
     """Return the release of the main half and of the part of each host: two of (slots, windows).
 
     Besides the rollouts there is a release every ``every_s``, on all hosts at once, except during a rollout.
@@ -88,7 +88,7 @@ def _releases(hosts: Hosts, rollouts: Sequence[Rollout], every_s: float) -> list
     staged = [entry for entry in rollouts if not entry.variant]
     times = np.arange(timeline.start, timeline.end, every_s)
     windows = np.ceil((times - timeline.start) / timeline.window_s).astype(np.int64)
-    plain: list[tuple[int, str, Rollout | None]] = [
+    plain: list[tuple[int, str, HostRollout | None]] = [
         (window, release_name(at), None)
         for window, at in zip(windows.tolist(), times.tolist(), strict=True)
         if window < timeline.windows and not any(entry.begin <= window <= entry.end for entry in staged)
@@ -107,7 +107,7 @@ def _releases(hosts: Hosts, rollouts: Sequence[Rollout], every_s: float) -> list
     return [main, part]
 
 
-def _variants(hosts: Hosts, rollouts: Sequence[Rollout]) -> list[ObjectArray]:
+def _variants(hosts: Hosts, rollouts: Sequence[HostRollout]) -> list[ObjectArray]:
     """Return the variant of the main half and of the part of each host: two of (slots, windows)."""
     main = np.full(hosts.load.shape, "", dtype=object)
     part = main.copy()
@@ -118,7 +118,7 @@ def _variants(hosts: Hosts, rollouts: Sequence[Rollout]) -> list[ObjectArray]:
     return [main, part]
 
 
-def _swaps(hosts: Hosts, rollouts: Sequence[Rollout]) -> list[IntArray]:
+def _swaps(hosts: Hosts, rollouts: Sequence[HostRollout]) -> list[IntArray]:
     """Return the set of hosts that the main half and the part run on: two of (windows,)."""
     main = np.zeros(hosts.timeline.windows, dtype=np.int64)
     part = main.copy()

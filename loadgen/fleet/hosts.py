@@ -34,7 +34,7 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rollout:
+class HostRollout:
     """A release, or a variant of an experiment, that reaches hosts in stages.
 
     From ``begin`` to ``end`` it is on the hosts of ``hosts``, and serves the share ``part`` of the requests
@@ -78,7 +78,7 @@ class Hosts:
     rate: FloatArray  # (slots, windows) samples, times the usual rate
     offset: IntArray  # (slots,) number of windows by which timestamps are too late
     late: BoolArray  # (slots,) whether profiles always come late
-    rollouts: list[Rollout] = field(default_factory=list)  # in the order of injections
+    rollouts: list[HostRollout] = field(default_factory=list)  # in the order of injections
 
     def mean(self, share: FloatArray) -> FloatArray:
         """Return the mean, weighted by load, of values of each host, (slots, windows): (windows,)."""

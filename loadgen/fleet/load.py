@@ -21,7 +21,7 @@ _EPOCH_MONDAY_S = 4 * DAY_S
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class LoadFactors:
     """Factors that turn costs of stacks into expected samples.
 
     Expected samples of a stack in a window are Σ over generations of ``exposure`` × the stack's cost there,
@@ -44,7 +44,7 @@ def build_load(
     *,
     shifts: Sequence[EndpointEffect] = (),
     outages: Sequence[HostEffect] = (),
-) -> Load:
+) -> LoadFactors:
     """Draw a fleet's load.
 
     A server's utilisation in a window has mean μ and variance σ² (FBDetect §5.1). If its k stacks vary
@@ -67,7 +67,7 @@ def build_load(
     present[gaps] = False
     present[cycle == 0] = False
     present[np.arange(timeline.windows) % scenario.load.every != 0] = False
-    return Load(
+    return LoadFactors(
         cycle=cycle,
         servers=servers,
         exposure=exposure,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from loadgen.fleet.inject.effects import Injected
-from loadgen.fleet.load import Load, wander
+from loadgen.fleet.load import LoadFactors, wander
 from loadgen.fleet.scenario import Scenario
 from loadgen.fleet.streams import Streams
 from loadgen.fleet.timeline import Timeline
@@ -42,7 +42,7 @@ _NOISE = {
 def build_metrics(
     scenario: Scenario,
     injected: Sequence[Injected],
-    load: Load,
+    load: LoadFactors,
     total_cost: FloatArray,
     timeline: Timeline,
     streams: Streams,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from loadgen.fleet.load import Load
+from loadgen.fleet.load import LoadFactors
 from loadgen.fleet.scenario import Scenario
 from loadgen.fleet.streams import Streams
 from loadgen.fleet.timeline import Timeline
@@ -12,7 +12,7 @@ from pipeline.model import RequestCounts, TypeCounts
 
 
 def draw_requests(
-    scenario: Scenario, timeline: Timeline, load: Load, streams: Streams
+    scenario: Scenario, timeline: Timeline, load: LoadFactors, streams: Streams
 ) -> tuple[RequestCounts, ...]:
     """Draw the number of requests of each endpoint in every window; none if a scenario has no access log."""
     if not scenario.load.requests:

@@ -11,14 +11,14 @@ import numpy as np
 from loadgen.fleet.callgraph import CallGraph, Incidence, build_graph, incidence
 from loadgen.fleet.changes import background
 from loadgen.fleet.detectability import since_seen, with_standard_error
-from loadgen.fleet.draw import Costs, CountArray, build_costs, count_series, draw_counts, without_late
+from loadgen.fleet.draw import CountArray, StackCosts, build_costs, count_series, draw_counts, without_late
 from loadgen.fleet.host_draw import HostDraws, count_strata
 from loadgen.fleet.host_labels import build_senders
 from loadgen.fleet.hosts import build_hosts
 from loadgen.fleet.inject.effects import Injected
 from loadgen.fleet.inject.registry import inject_all
 from loadgen.fleet.inject.site import Site
-from loadgen.fleet.load import Load, build_load, cycle_of
+from loadgen.fleet.load import LoadFactors, build_load, cycle_of
 from loadgen.fleet.metrics import build_metrics
 from loadgen.fleet.mix_shifts import mix_rows, traffic_shifts
 from loadgen.fleet.profile_tree import read_profile_graph
@@ -50,8 +50,8 @@ class _Service:
     graph: CallGraph
     site: Site
     injected: list[Injected]
-    load: Load
-    costs: Costs
+    load: LoadFactors
+    costs: StackCosts
 
 
 def simulate(scenario: Scenario, seed: int) -> Fleet:

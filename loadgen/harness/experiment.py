@@ -33,7 +33,7 @@ Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, slots=True)
-class Experiment(Generic[Row]):
+class BenchExperiment(Generic[Row]):
     """A measurement of a bench, and the presentation of its rows.
 
     Args:
@@ -67,7 +67,7 @@ class Experiment(Generic[Row]):
 
 def bench(
     *, json: str, cls: type[click.Command] = click.Command
-) -> Callable[[Callable[..., Experiment[Any]]], click.Command]:
+) -> Callable[[Callable[..., BenchExperiment[Any]]], click.Command]:
     """Make a command of a function that returns an experiment; its parameters declare the options.
 
     Args:
@@ -75,7 +75,7 @@ def bench(
         cls: Class of the command.
     """
 
-    def decorate(declare: Callable[..., Experiment[Any]]) -> click.Command:
+    def decorate(declare: Callable[..., BenchExperiment[Any]]) -> click.Command:
         @click.command(cls=cls)
         @takes
         @click.option("--json", "as_json", is_flag=True, help=f"Print {json}.")

@@ -9,7 +9,7 @@ from pipeline.commands.tables import Column, print_table
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class BenchResult:
     """One line of a report: figures by unit, such as ``{"messages/s": 1200.0}``, and the setup measured."""
 
     name: str
@@ -17,12 +17,12 @@ class Result:
     setup: dict[str, float] = field(default_factory=dict)
 
 
-def figure_columns(first: str, units: Sequence[str], form: str) -> tuple[Column[Result], ...]:
+def figure_columns(first: str, units: Sequence[str], form: str) -> tuple[Column[BenchResult], ...]:
     """Return columns for results with the same figures: the name, headed ``first``, and each unit."""
     return (Column(first, "name"), *(_column(unit, form) for unit in units))
 
 
-def print_results(results: Iterable[Result]) -> None:
+def print_results(results: Iterable[BenchResult]) -> None:
     """Print results with different figures, one figure a line."""
     rows = [(result.name, figure, unit) for result in results for unit, figure in result.figures.items()]
     columns: tuple[Column[tuple[str, float, str]], ...] = (
@@ -33,5 +33,5 @@ def print_results(results: Iterable[Result]) -> None:
     print_table(columns, rows)
 
 
-def _column(unit: str, form: str) -> Column[Result]:
+def _column(unit: str, form: str) -> Column[BenchResult]:
     return Column(unit, lambda result: result.figures.get(unit), form)

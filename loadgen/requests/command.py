@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
-from loadgen.harness import Experiment, bench, measured, table
+from loadgen.harness import BenchExperiment, bench, measured, table
 from loadgen.requests.looks import LooksRow, measure_looks
 from loadgen.requests.outlook import OutlookRow, measure_outlook
 from loadgen.requests.simulate import PRESETS, USUAL
-from loadgen.requests.table import FOREST, MIXED, Row, measure
+from loadgen.requests.table import FOREST, MIXED, MethodRow, measure
 from pipeline.commands.request import option, seed_option
 from pipeline.commands.tables import Column
 from pipeline.settings.extras import require
@@ -21,7 +21,7 @@ _AFTER = (60, 240)
 _BESIDE = (1.0, 0.3)
 """Shares of the requests that the new release gets."""
 
-COLUMNS: tuple[Column[Row], ...] = (
+COLUMNS: tuple[Column[MethodRow], ...] = (
     Column("preset"),
     Column("rise", "share", ".0%"),
     Column("method"),
@@ -77,7 +77,9 @@ class _RequestsRequest:
 
 
 @bench(json="one JSON object a row")
-def requests(request: _RequestsRequest) -> Experiment[Row] | Experiment[LooksRow] | Experiment[OutlookRow]:
+def requests(
+    request: _RequestsRequest,
+) -> BenchExperiment[MethodRow] | BenchExperiment[LooksRow] | BenchExperiment[OutlookRow]:
     """Measure how often `smidgen release requests` sees a request that costs more, and names it.
 
     "found" of a rise of 0 is the share of false alarms. "first" and "named" are of what was found: the true
@@ -99,21 +101,21 @@ def requests(request: _RequestsRequest) -> Experiment[Row] | Experiment[LooksRow
         return _looks(request, list(product(names, request.rises, _BESIDE)))
     methods = [method for method, wanted in ((FOREST, request.forest), (MIXED, request.mixed)) if wanted]
 
-    def rows(case: tuple[str, float]) -> Iterator[Row]:
+    def rows(case: tuple[str, float]) -> Iterator[MethodRow]:
         return measure(*case, request.cases, request.alpha, request.seed, methods)
 
-    return Experiment(*measured(list(product(names, request.rises)), rows), table(COLUMNS))
+    return BenchExperiment(*measured(list(product(names, request.rises)), rows), table(COLUMNS))
 
 
-def _looks(request: _RequestsRequest, cases: list[tuple[str, float, float]]) -> Experiment[LooksRow]:
+def _looks(request: _RequestsRequest, cases: list[tuple[str, float, float]]) -> BenchExperiment[LooksRow]:
     def rows(case: tuple[str, float, float]) -> list[LooksRow]:
         return [measure_looks(*case, request.cases, request.seed)]
 
-    return Experiment(*measured(cases, rows), table(LOOKS))
+    return BenchExperiment(*measured(cases, rows), table(LOOKS))
 
 
-def _outlooks(request: _RequestsRequest, cases: list[tuple[str, int]]) -> Experiment[OutlookRow]:
+def _outlooks(request: _RequestsRequest, cases: list[tuple[str, int]]) -> BenchExperiment[OutlookRow]:
     def rows(case: tuple[str, int]) -> list[OutlookRow]:
         return [measure_outlook(*case, request.cases, request.seed)]
 
-    return Experiment(*measured(cases, rows), table(OUTLOOKS))
+    return BenchExperiment(*measured(cases, rows), table(OUTLOOKS))

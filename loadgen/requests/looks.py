@@ -9,7 +9,7 @@ import numpy as np
 from loadgen.harness import median, ratio_of
 from loadgen.requests.simulate import PRESETS, simulate
 from pipeline.model import FloatArray, SeriesMatrix
-from pipeline.releases.requests import LooksMade, Periods, Rollout, look, next_look
+from pipeline.releases.requests import LooksMade, ReleasePeriods, RequestRollout, look, next_look
 
 _WIDTH_S = 30.0
 
@@ -66,7 +66,7 @@ def measure_looks(name: str, share: float, beside: float, cases: int, seed: int)
 
 def _rollout(
     name: str, share: float, beside: float, seed: tuple[int, int]
-) -> tuple[Rollout, SeriesMatrix, str]:
+) -> tuple[RequestRollout, SeriesMatrix, str]:
     """Draw two releases; beside the old one, the new one gets a share of each type's requests."""
     preset = replace(PRESETS[name], new=480)
     # The same load and noise twice, with the rise and without: a share of the requests makes as much of it.
@@ -78,10 +78,12 @@ def _rollout(
     starts = np.asarray(_WIDTH_S * np.arange(len(counts)), np.float64)
     types = risen.releases.types
     times = np.concatenate([_times(old), _times(new)])
-    rollout = Rollout("old", "new", float(starts[len(old)]), _WIDTH_S, starts, types, counts, own, times)
+    rollout = RequestRollout(
+        "old", "new", float(starts[len(old)]), _WIDTH_S, starts, types, counts, own, times
+    )
     ones = np.ones(len(starts))
     return rollout, SeriesMatrix(0.0, _WIDTH_S, ("service",), ("cpu",), metric[None], ones), risen.type
 
 
-def _times(periods: Periods) -> FloatArray:
+def _times(periods: ReleasePeriods) -> FloatArray:
     return np.full(periods.counts.shape, np.nan) if periods.times is None else periods.times

@@ -7,9 +7,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from loadgen.harness import mean, median
-from loadgen.requests.simulate import PRESETS, Case, simulate
+from loadgen.requests.simulate import PRESETS, ReleasePair, simulate
 from pipeline.model import SeriesMatrix
-from pipeline.releases.requests import CompareConfig, LookConfig, NotCompared, Run, compare_releases, foresee
+from pipeline.releases.requests import (
+    LookConfig,
+    NotCompared,
+    ReleaseRun,
+    RequestCompareConfig,
+    compare_releases,
+    foresee,
+)
 from pipeline.releases.requests.looks import LOOKS
 
 _WIDTH_S = 30.0
@@ -58,7 +65,7 @@ def foreseen_rise(name: str, periods: int, seed: tuple[int, int]) -> tuple[float
     case = _drawn(name, periods, seed, 0.0)
     old = case.releases.old
     starts = np.asarray(_WIDTH_S * np.arange(len(old)), np.float64)
-    run = Run("old", _WIDTH_S, starts, case.releases.types, old.counts)
+    run = ReleaseRun("old", _WIDTH_S, starts, case.releases.types, old.counts)
     metric = SeriesMatrix(0.0, _WIDTH_S, ("service",), ("cpu",), old.metric[None], np.ones(len(old)))
     forecast = foresee(run, metric, LookConfig())["cpu"]
     if isinstance(forecast, NotCompared):
@@ -71,9 +78,11 @@ def foreseen_rise(name: str, periods: int, seed: tuple[int, int]) -> tuple[float
 def is_found(name: str, periods: int, seed: tuple[int, int], share: float) -> bool:
     """Return whether a look finds that the release costs more by ``share``."""
     case = _drawn(name, periods, seed, share)
-    comparison = compare_releases({"cpu": case.releases}, CompareConfig(LookConfig().alpha / LOOKS))["cpu"]
+    comparison = compare_releases({"cpu": case.releases}, RequestCompareConfig(LookConfig().alpha / LOOKS))[
+        "cpu"
+    ]
     return not isinstance(comparison, NotCompared) and comparison.slower
 
 
-def _drawn(name: str, periods: int, seed: tuple[int, int], share: float) -> Case:
+def _drawn(name: str, periods: int, seed: tuple[int, int], share: float) -> ReleasePair:
     return simulate(replace(PRESETS[name], new=periods), np.random.default_rng(seed), share)

@@ -9,7 +9,7 @@ import numpy as np
 
 from pipeline.model import FloatArray
 from pipeline.model.units import DAY_S
-from pipeline.releases.requests import Periods, Releases
+from pipeline.releases.requests import ReleasePeriods, Releases
 
 SEGMENTS = 5
 """Mixes of load in a release (Liao et al., §6: four and five)."""
@@ -115,7 +115,7 @@ USUAL = tuple(name for name in PRESETS if name != "large")
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class ReleasePair:
     """Two releases, and their difference.
 
     Args:
@@ -129,7 +129,7 @@ class Case:
     share: float
 
 
-def simulate(preset: Preset, rng: np.random.Generator, share: float = 0.0) -> Case:
+def simulate(preset: Preset, rng: np.random.Generator, share: float = 0.0) -> ReleasePair:
     """Draw two releases; in the new one requests of one type cost more.
 
     Args:
@@ -158,10 +158,10 @@ def simulate(preset: Preset, rng: np.random.Generator, share: float = 0.0) -> Ca
     times = service.times((old, new), risen, rng) if preset.timed else (None, None)
     rise = float(new[:, slow].mean() * (risen - service.costs)[slow] / after.mean())
     sides = (
-        Periods(old, before, times=times[0], starts=starts[: preset.old]),
-        Periods(new, after, times=times[1], starts=starts[preset.old :]),
+        ReleasePeriods(old, before, times=times[0], starts=starts[: preset.old]),
+        ReleasePeriods(new, after, times=times[1], starts=starts[preset.old :]),
     )
-    return Case(Releases(names, *sides), names[slow], rise)
+    return ReleasePair(Releases(names, *sides), names[slow], rise)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from loadgen.harness import Experiment, bench, measured, ratio_of, table
+from loadgen.harness import BenchExperiment, bench, measured, ratio_of, table
 from loadgen.requests.source import SIZES, draw_release
 from pipeline.commands.request import option, seed_option
 from pipeline.commands.tables import Column
@@ -17,7 +17,7 @@ _FIRST = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SuspectRow:
     """Ranking of the commits of releases of one size.
 
     Args:
@@ -59,7 +59,7 @@ class _Ranked:
     right: bool  # whether it names the true one
 
 
-def measure(name: str, cases: int, seed: int) -> list[Row]:
+def measure(name: str, cases: int, seed: int) -> list[SuspectRow]:
     """Return a row for all depths together, and one for each depth."""
     ranked = [_rank(name, seed, number) for number in range(cases)]
     depths = sorted({case.depth for case in ranked})
@@ -88,10 +88,10 @@ def _rank(name: str, seed: int, number: int) -> _Ranked:
     )
 
 
-def _row(name: str, depth: int, ranked: Sequence[_Ranked]) -> Row:
+def _row(name: str, depth: int, ranked: Sequence[_Ranked]) -> SuspectRow:
     ranks = [case.rank for case in ranked if case.rank is not None]
     count, named = len(ranked), sum(case.named for case in ranked)
-    return Row(
+    return SuspectRow(
         size=name,
         depth=depth,
         cases=count,
@@ -107,7 +107,7 @@ def _row(name: str, depth: int, ranked: Sequence[_Ranked]) -> Row:
     )
 
 
-COLUMNS: tuple[Column[Row], ...] = (
+COLUMNS: tuple[Column[SuspectRow], ...] = (
     Column("size"),
     Column("depth", lambda row: row.depth or "all", "d"),
     Column("cases", form="d"),
@@ -130,7 +130,7 @@ def suspects(
         flag="--size", choices=SIZES, help="Size of the applications (default: all)."
     ),
     seed: int = seed_option(),
-) -> Experiment[Row]:
+) -> BenchExperiment[SuspectRow]:
     """Measure how often the commit that made a request slower is its first suspect.
 
     Applications are drawn with handlers, functions that call one another, and commits, of which one makes a
@@ -140,4 +140,4 @@ def suspects(
     it is confident enough, and is "right" if the true commit is among those.
     """
     sizes = names or tuple(SIZES)
-    return Experiment(*measured(sizes, lambda name: measure(name, cases, seed)), table(COLUMNS))
+    return BenchExperiment(*measured(sizes, lambda name: measure(name, cases, seed)), table(COLUMNS))

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from loadgen.harness import mean, median
-from loadgen.requests.simulate import PRESETS, Case, simulate
+from loadgen.requests.simulate import PRESETS, ReleasePair, simulate
 from pipeline.releases.requests import (
     EVERY,
-    CompareConfig,
     NotCompared,
     Releases,
+    RequestCompareConfig,
     choose_types,
     compare_releases,
     seen_load,
@@ -33,7 +33,7 @@ MIXED = "mixed model"
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class MethodRow:
     """Result of one method on one preset with one rise.
 
     Args:
@@ -71,13 +71,15 @@ class _Found:
 
 def measure(
     name: str, share: float, cases: int, alpha: float, seed: int, others: Sequence[str] = ()
-) -> Iterator[Row]:
+) -> Iterator[MethodRow]:
     """Yield a row for COSTS, and one for each other method."""
     preset = PRESETS[name]
-    methods: dict[str, Callable[[Case, int], _Found | None]] = {COSTS: lambda case, _: _by_costs(case, alpha)}
+    methods: dict[str, Callable[[ReleasePair, int], _Found | None]] = {
+        COSTS: lambda case, _: _by_costs(case, alpha)
+    }
     every = {FOREST: _by_forest, MIXED: lambda case, number: _by_mixed(case, alpha, number)}
     methods |= {method: every[method] for method in others}
-    results: dict[str, list[tuple[Case, _Found | None]]] = {method: [] for method in methods}
+    results: dict[str, list[tuple[ReleasePair, _Found | None]]] = {method: [] for method in methods}
     used = dict.fromkeys(methods, 0.0)
     for number in range(cases):
         case = simulate(preset, np.random.default_rng((seed, number)), share)
@@ -89,8 +91,8 @@ def measure(
         yield _row(name, method, share, answers, used[method] / cases)
 
 
-def _by_costs(case: Case, alpha: float) -> _Found | None:
-    (compared,) = compare_releases({"cpu": case.releases}, CompareConfig(alpha)).values()
+def _by_costs(case: ReleasePair, alpha: float) -> _Found | None:
+    (compared,) = compare_releases({"cpu": case.releases}, RequestCompareConfig(alpha)).values()
     if isinstance(compared, NotCompared):
         return None
     changes = compared.costs.changes if compared.slower else ()
@@ -98,7 +100,7 @@ def _by_costs(case: Case, alpha: float) -> _Found | None:
     return _Found(tuple(rises[0].likely) if rises else ())
 
 
-def _by_mixed(case: Case, alpha: float, seed: int) -> _Found | None:
+def _by_mixed(case: ReleasePair, alpha: float, seed: int) -> _Found | None:
     from pipeline.releases.requests.mixed import compare_mixed
 
     try:
@@ -109,7 +111,7 @@ def _by_mixed(case: Case, alpha: float, seed: int) -> _Found | None:
     return _Found(types if mixed.slower(alpha) and types[0] != EVERY else ())
 
 
-def _by_forest(case: Case, seed: int) -> _Found | None:
+def _by_forest(case: ReleasePair, seed: int) -> _Found | None:
     forests = ask_forests(case.releases, case.type, seed)
     if forests is None:
         return None
@@ -123,7 +125,7 @@ def ask_forests(releases: Releases, true: str, seed: int) -> ForestComparison | 
     Types that stand for the true type, which the model left out, get its name: for the model they are the
     same.
     """
-    from pipeline.analysis.published.liao2021.forest import Load, compare_forests
+    from pipeline.analysis.published.liao2021.forest import ReleaseLoad, compare_forests
 
     try:
         seen, _ = seen_load(releases)
@@ -131,7 +133,7 @@ def ask_forests(releases: Releases, true: str, seed: int) -> ForestComparison | 
     except NotCompared:
         return None
     selected = seen.of_types(selection.kept)
-    old, new = (Load(side.counts, side.metric) for side in (selected.old, selected.new))
+    old, new = (ReleaseLoad(side.counts, side.metric) for side in (selected.old, selected.new))
     forests = compare_forests(selected.types, old, new, seed)
     stands = selection.left_out.get(true, ())
     named = (replace(effect, type=true) if effect.type in stands else effect for effect in forests.effects)
@@ -139,11 +141,11 @@ def ask_forests(releases: Releases, true: str, seed: int) -> ForestComparison | 
 
 
 def _row(
-    name: str, method: str, share: float, results: list[tuple[Case, _Found | None]], seconds: float
-) -> Row:
+    name: str, method: str, share: float, results: list[tuple[ReleasePair, _Found | None]], seconds: float
+) -> MethodRow:
     judged = [(case, answer) for case, answer in results if answer is not None]
     risen = [(case, answer) for case, answer in judged if answer.types]
-    return Row(
+    return MethodRow(
         preset=name,
         method=method,
         share=share,

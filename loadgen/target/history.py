@@ -22,7 +22,7 @@ class Edit(StrictModel):
     new: str
 
 
-class Commit(StrictModel):
+class ShopCommit(StrictModel):
     """One commit. ``age_h`` is its age in hours before the demo."""
 
     kind: CommitKind
@@ -34,10 +34,10 @@ class Commit(StrictModel):
 
 
 class _History(StrictModel):
-    commits: tuple[Commit, ...]
+    commits: tuple[ShopCommit, ...]
 
 
-def read_history() -> tuple[Commit, ...]:
+def read_history() -> tuple[ShopCommit, ...]:
     """Return the commits of history.yaml, the oldest first."""
     path = Path(__file__).with_name("history.yaml")
     return validate(_History, {"commits": read_yaml(path)}, str(path)).commits

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from loadgen.target.history import Commit, Edit, read_history
+from loadgen.target.history import Edit, ShopCommit, read_history
 from pipeline.model.clock import to_iso
 from pipeline.model.errors import ConfigError
 
@@ -22,7 +22,7 @@ class Revision:
     """A commit of the history with the id that git gave it."""
 
     sha: str
-    commit: Commit
+    commit: ShopCommit
 
     @property
     def short(self) -> str:
@@ -105,7 +105,7 @@ def git(folder: Path, *arguments: str, environ: Mapping[str, str] | None = None)
     return done.stdout.strip()
 
 
-def _identity(commit: Commit, now: float) -> dict[str, str]:
+def _identity(commit: ShopCommit, now: float) -> dict[str, str]:
     first = commit.author.split()[0].lower()
     who = {"NAME": commit.author, "EMAIL": f"{first}@shop.example", "DATE": to_iso(now - commit.age_h * 3600)}
     return {f"GIT_{role}_{key}": value for role in ("AUTHOR", "COMMITTER") for key, value in who.items()}

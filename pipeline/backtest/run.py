@@ -35,7 +35,7 @@ class Backtest:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ScanPlan:
     """The schedule of a service's scans: the watermarks that make scans due, with their numbers of scans."""
 
     earliest: float
@@ -47,14 +47,14 @@ class Plan:
         return sum(due for _, due in self.watermarks)
 
 
-def plan_scans(dataset: Dataset, workloads: Sequence[Workload], *, idle_s: float) -> Plan:
+def plan_scans(dataset: Dataset, workloads: Sequence[Workload], *, idle_s: float) -> ScanPlan:
     """Return the schedule of the detect stage for a dataset.
 
     As in a live run, the source that lags most delays scans, unless it lags by more than ``idle_s``.
     """
     spans = _source_spans(dataset)
     if not spans:
-        return Plan(dataset.start, ())
+        return ScanPlan(dataset.start, ())
     earliest = min(start for start, _ in spans)
     latest = max(end for _, end in spans)
     low = min(end for _, end in spans if end >= latest - max(idle_s, dataset.window_s))
@@ -66,7 +66,7 @@ def plan_scans(dataset: Dataset, workloads: Sequence[Workload], *, idle_s: float
         while end + workload.wait_s <= low:
             due[end + workload.wait_s] = due.get(end + workload.wait_s, 0) + 1
             end += workload.rerun_interval_s
-    return Plan(earliest, tuple(sorted(due.items())))
+    return ScanPlan(earliest, tuple(sorted(due.items())))
 
 
 def run_backtest(

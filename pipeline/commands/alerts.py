@@ -17,10 +17,10 @@ from pipeline.commands.terminal import print_lines
 from pipeline.delivery.alerts import (
     AlertRules,
     AlertWorker,
+    DeliveryRecord,
     Desk,
     DryRun,
     Http,
-    Record,
     load_rules,
     send_test,
 )
@@ -81,7 +81,7 @@ def run(
 async def _run(rules: AlertRules, settings: Settings, store: Store, *, from_start: bool) -> None:
     stop = stop_event()
     http = Http()
-    desk = Desk(rules, Record(store), http, system_clock)
+    desk = Desk(rules, DeliveryRecord(store), http, system_clock)
     worker = AlertWorker(desk, Broker.of(settings), settings.read_topics(), from_start=from_start)
     async with AsyncExitStack() as running:
         running.push_async_callback(http.close)

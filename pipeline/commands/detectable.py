@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from pipeline.analysis.detect.detectable import DetectableConfig, Traffic
+from pipeline.analysis.detect.detectable import DetectableConfig, ServiceTraffic
 from pipeline.commands.options import settings_options
 from pipeline.commands.request import IsoTime, json_option, option, takes
 from pipeline.commands.request_outlook import RequestsAsked, show_outlooks
@@ -78,7 +78,9 @@ def detectable(
     print_lines(scanned(settings, service).values())
 
 
-def _to_json(service: str, workload: Workload, traffic: Traffic, outlooks: list[Outlook]) -> dict[str, Any]:
+def _to_json(
+    service: str, workload: Workload, traffic: ServiceTraffic, outlooks: list[Outlook]
+) -> dict[str, Any]:
     config = DetectableConfig()
     threshold = workload.threshold
     return {
@@ -94,7 +96,7 @@ def _to_json(service: str, workload: Workload, traffic: Traffic, outlooks: list[
     }
 
 
-def _print(service: str, workload: Workload, traffic: Traffic, outlooks: list[Outlook]) -> None:
+def _print(service: str, workload: Workload, traffic: ServiceTraffic, outlooks: list[Outlook]) -> None:
     config, threshold = DetectableConfig(), workload.threshold
     least = _percent(threshold.absolute) if threshold.absolute else f"{threshold.relative:.3g} of its level"
     window = format_duration(workload.resolution_s)

@@ -32,7 +32,7 @@ _MAX_REASON = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class DeadLetterFilter:
     """Choice of dead letters; None means any."""
 
     topic: str | None = option(metavar="TOPIC", help="Only those from this topic.")
@@ -65,7 +65,7 @@ def dlq() -> None:
 @dlq.command("list")
 @takes
 def list_dead_letters(
-    wanted: Filter,
+    wanted: DeadLetterFilter,
     replayed_too: bool = option(flag="--all", help="Include dead letters that were replayed."),
     separately: bool = option(flag="--letters", help="List each dead letter instead of a summary by reason."),
     limit: int | None = option(least=1, help="Most dead letters; the newest are taken."),
@@ -93,7 +93,7 @@ def list_dead_letters(
 @dlq.command("replay")
 @takes
 def replay_dead_letters(
-    wanted: Filter,
+    wanted: DeadLetterFilter,
     limit: int | None = option(least=1, help="Most dead letters; the oldest are taken."),
     dry_run: bool = option(help="Say what would be sent, and send nothing."),
     unsigned: bool = option(help="Include dead letters whose receipt lacks our signature."),
@@ -109,7 +109,7 @@ def replay_dead_letters(
 
 
 async def _replay(
-    settings: Settings, wanted: Filter, limit: int | None, *, dry_run: bool, unsigned: bool
+    settings: Settings, wanted: DeadLetterFilter, limit: int | None, *, dry_run: bool, unsigned: bool
 ) -> int:
     broker, topics = Broker.of(settings), settings.read_topics()
     if not dry_run and not await _something_to_send(broker, topics, wanted, _key(settings)):
@@ -146,7 +146,9 @@ async def _replay(
     return 1 if unable else 0
 
 
-async def _something_to_send(broker: Broker, topics: Topics, wanted: Filter, key: str | None) -> bool:
+async def _something_to_send(
+    broker: Broker, topics: Topics, wanted: DeadLetterFilter, key: str | None
+) -> bool:
     """Return whether waiting for the end of other replays, which takes seconds, is worth it."""
     dead_letters = await survey(broker, topics, key)
     return bool(wanted.chosen(dead_letters, topics) or dead_letters.receipts.interrupted())

@@ -53,7 +53,7 @@ Status = Literal["ok", "warn", "fail"]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DoctorLine:
     """One line of the table."""
 
     check: str
@@ -63,7 +63,7 @@ class Finding:
 
 
 _STYLES: dict[Status, str] = {"ok": "green", "warn": "yellow", "fail": "bold red"}
-_COLUMNS: tuple[Column[Finding], ...] = (
+_COLUMNS: tuple[Column[DoctorLine], ...] = (
     Column("check"),
     Column("", "status", style=lambda finding: _STYLES[finding.status]),
     Column("found", "detail"),
@@ -92,16 +92,16 @@ def doctor(
     return 1 if any(finding.status == "fail" for finding in findings) else 0
 
 
-def diagnose(settings: Settings, max_lag: int = MAX_LAG) -> list[Finding]:
+def diagnose(settings: Settings, max_lag: int = MAX_LAG) -> list[DoctorLine]:
     """Check broker, topics, lag, dead letters, agents and store; findings hold no secret."""
     return _without_secrets([*_of_broker(settings, max_lag), *_of_store(settings)], settings)
 
 
-def _without_secrets(findings: list[Finding], settings: Settings) -> list[Finding]:
-    return [Finding(f.check, f.status, hidden(f.detail, settings.secrets()), f.advice) for f in findings]
+def _without_secrets(findings: list[DoctorLine], settings: Settings) -> list[DoctorLine]:
+    return [DoctorLine(f.check, f.status, hidden(f.detail, settings.secrets()), f.advice) for f in findings]
 
 
-def ask_worker(url: str, token: str | None) -> Finding:
+def ask_worker(url: str, token: str | None) -> DoctorLine:
     """Ask a worker's /ready.
 
     Raises:
@@ -117,11 +117,11 @@ def ask_worker(url: str, token: str | None) -> Finding:
     advice = "see its log"
     try:
         with urllib.request.urlopen(request, timeout=WORKER_S) as answer:
-            return Finding("worker", "ok", f"{address} is ready ({answer.status})")
+            return DoctorLine("worker", "ok", f"{address} is ready ({answer.status})")
     except urllib.error.HTTPError as error:
-        return Finding("worker", "fail", f"{address}: {_failing(error)}", advice)
+        return DoctorLine("worker", "fail", f"{address}: {_failing(error)}", advice)
     except (OSError, ValueError) as error:
-        return Finding("worker", "fail", f"{address}: {getattr(error, 'reason', error)}", advice)
+        return DoctorLine("worker", "fail", f"{address}: {getattr(error, 'reason', error)}", advice)
 
 
 def _failing(error: urllib.error.HTTPError) -> str:
@@ -132,139 +132,143 @@ def _failing(error: urllib.error.HTTPError) -> str:
         return f"HTTP {error.code}"
 
 
-def _of_broker(settings: Settings, max_lag: int) -> Iterator[Finding]:
+def _of_broker(settings: Settings, max_lag: int) -> Iterator[DoctorLine]:
     topics = settings.read_topics()
     broker = Broker.of(settings)
     try:
         name = asyncio.run(cluster_id(broker))
     except SmidgenError as error:
-        yield Finding("broker", "fail", str(error), "start it, or correct broker and broker_security")
+        yield DoctorLine("broker", "fail", str(error), "start it, or correct broker and broker_security")
         return
-    yield Finding("broker", "ok", f"{broker}, cluster {name}")
+    yield DoctorLine("broker", "ok", f"{broker}, cluster {name}")
     yield from _checked("topics", lambda: _topics(broker, topics))
     yield from _checked("lag", lambda: _lag(broker, topics, max_lag))
     yield from _checked("dead letters", lambda: _dead_letters(broker, topics))
     yield from _checked("agents", lambda: _agents(broker, topics))
 
 
-def _checked(check: str, ask: Callable[[], list[Finding]]) -> list[Finding]:
+def _checked(check: str, ask: Callable[[], list[DoctorLine]]) -> list[DoctorLine]:
     """Turn a failed check into a finding, so that the next checks still run."""
     try:
         return ask()
     except ConfigError as error:  # it says what to do
-        return [Finding(check, "fail", str(error))]
+        return [DoctorLine(check, "fail", str(error))]
     except SmidgenError as error:
-        return [Finding(check, "fail", str(error), "see the broker's log")]
+        return [DoctorLine(check, "fail", str(error), "see the broker's log")]
 
 
-def _topics(broker: Broker, topics: Topics) -> list[Finding]:
+def _topics(broker: Broker, topics: Topics) -> list[DoctorLine]:
     differences = asyncio.run(check_topics(broker, topics))
     findings = [_difference(text) for text in differences] or [
-        Finding("topics", "ok", f"{len(topics)} as in topics.yaml")
+        DoctorLine("topics", "ok", f"{len(topics)} as in topics.yaml")
     ]
-    return [*findings, *(Finding("shards", "ok", line) for line in shard_lines(topics))]
+    return [*findings, *(DoctorLine("shards", "ok", line) for line in shard_lines(topics))]
 
 
 _PARTITIONS = re.compile(r": (\d+) partitions instead of (\d+)$")
 
 
-def _difference(text: str) -> Finding:
+def _difference(text: str) -> DoctorLine:
     """Return the finding of one difference between a topic and topics.yaml."""
     if text.endswith(": missing"):
-        return Finding("topics", "fail", text, "smidgen topics apply")
+        return DoctorLine("topics", "fail", text, "smidgen topics apply")
     if counts := _PARTITIONS.search(text):
         has, wanted = map(int, counts.groups())
         anew = "write what it has into topics.yaml, or make it anew if it is empty"
-        return Finding("topics", "fail", text, "smidgen topics apply" if has < wanted else anew)
-    return Finding("topics", "warn", text, "alter it on the broker, or topics.yaml")
+        return DoctorLine("topics", "fail", text, "smidgen topics apply" if has < wanted else anew)
+    return DoctorLine("topics", "warn", text, "alter it on the broker, or topics.yaml")
 
 
-def _lag(broker: Broker, topics: Topics, max_lag: int) -> list[Finding]:
+def _lag(broker: Broker, topics: Topics, max_lag: int) -> list[DoctorLine]:
     groups = {topics.group(stage): topics.inputs(stage) for stage in topics.stages}
     facts = asyncio.run(group_facts(broker, topics, groups))
     return [_behind(stage, facts[topics.group(stage)], max_lag) for stage in topics.stages]
 
 
-def _behind(stage: str, facts: GroupFacts, max_lag: int) -> Finding:
+def _behind(stage: str, facts: GroupFacts, max_lag: int) -> DoctorLine:
     check, lag = f"lag of {stage}", sum(facts.lag.values())
     text = ", ".join(f"{name} {count}" for name, count in facts.lag.items())
     if facts.members == 0:
-        return Finding(check, "warn", f"nobody works on it; {text}", f"smidgen worker {stage}")
+        return DoctorLine(check, "warn", f"nobody works on it; {text}", f"smidgen worker {stage}")
     who = "1 process" if facts.members == 1 else f"{facts.members or 'unknown'} processes"
     if lag > max_lag:
-        return Finding(check, "warn", f"{who}; {text}", f"start more of: smidgen worker {stage}")
-    return Finding(check, "ok", f"{who}; {text}")
+        return DoctorLine(check, "warn", f"{who}; {text}", f"start more of: smidgen worker {stage}")
+    return DoctorLine(check, "ok", f"{who}; {text}")
 
 
-def _dead_letters(broker: Broker, topics: Topics) -> list[Finding]:
+def _dead_letters(broker: Broker, topics: Topics) -> list[DoctorLine]:
     count = asyncio.run(topic_facts(broker, topics, "dead-letters")).messages
     if count:
         text = f"{counted(count, 'message')} on the topic, receipts of replays included"
-        return [Finding("dead letters", "warn", text, "smidgen dlq list")]
-    return [Finding("dead letters", "ok", "none")]
+        return [DoctorLine("dead letters", "warn", text, "smidgen dlq list")]
+    return [DoctorLine("dead letters", "ok", "none")]
 
 
-def _agents(broker: Broker, topics: Topics) -> list[Finding]:
+def _agents(broker: Broker, topics: Topics) -> list[DoctorLine]:
     facts: TopicFacts = asyncio.run(topic_facts(broker, topics, "profiles"))
     if facts.newest is None:
-        return [Finding("agents", "warn", "no profiles are kept", "smidgen agent run")]
+        return [DoctorLine("agents", "warn", "no profiles are kept", "smidgen agent run")]
     age_s = system_clock() - facts.newest
     if age_s < -MAX_AHEAD_S:
         text = f"the newest profile is from {format_duration(round(-age_s))} ahead of this machine's clock"
-        return [Finding("agents", "warn", text, "set the clocks by NTP, here and on the hosts")]
+        return [DoctorLine("agents", "warn", text, "set the clocks by NTP, here and on the hosts")]
     text = f"newest profile {format_duration(max(0, round(age_s)))} ago"
     if age_s > QUIET_S:
-        return [Finding("agents", "warn", text, "look whether agents run and reach the broker")]
-    return [Finding("agents", "ok", text)]
+        return [DoctorLine("agents", "warn", text, "look whether agents run and reach the broker")]
+    return [DoctorLine("agents", "ok", text)]
 
 
-def _of_store(settings: Settings) -> Iterator[Finding]:
+def _of_store(settings: Settings) -> Iterator[DoctorLine]:
     try:
         facts = inspect_store(settings.store, clock=system_clock)
     except SmidgenError as error:
-        yield Finding("store", "fail", str(error), "start it, correct store, or: smidgen store migrate")
+        yield DoctorLine("store", "fail", str(error), "start it, correct store, or: smidgen store migrate")
         return
-    yield Finding("store", "ok", f"ClickHouse {facts.version}")
+    yield DoctorLine("store", "ok", f"ClickHouse {facts.version}")
     yield _migrations(facts)
     yield _clock(facts)
     yield _names(facts)
     yield _scans(facts)
     if facts.free is None:
-        yield Finding("disks", "warn", "the user may not see them", "GRANT SELECT ON system.disks")
+        yield DoctorLine("disks", "warn", "the user may not see them", "GRANT SELECT ON system.disks")
     for name, share in (facts.free or {}).items():
         status: Status = "fail" if share < NO_SPACE else "warn" if share < LITTLE_SPACE else "ok"
         advice = "" if status == "ok" else "add space or shorten retention (docs/runbook.md)"
-        yield Finding(f"disk {name}", status, f"{share:.0%} free", advice)
+        yield DoctorLine(f"disk {name}", status, f"{share:.0%} free", advice)
 
 
-def _migrations(facts: StoreFacts) -> Finding:
+def _migrations(facts: StoreFacts) -> DoctorLine:
     if facts.unknown:
         newest = f"{facts.unknown[-1]:04d}"
-        return Finding("tables", "warn", f"newer than this version knows ({newest})", "upgrade Smidgen here")
+        return DoctorLine(
+            "tables", "warn", f"newer than this version knows ({newest})", "upgrade Smidgen here"
+        )
     if facts.missing:
-        return Finding("tables", "warn", f"not applied: {', '.join(facts.missing)}", "smidgen store migrate")
-    return Finding("tables", "ok", "up to date")
+        return DoctorLine(
+            "tables", "warn", f"not applied: {', '.join(facts.missing)}", "smidgen store migrate"
+        )
+    return DoctorLine("tables", "ok", "up to date")
 
 
-def _clock(facts: StoreFacts) -> Finding:
+def _clock(facts: StoreFacts) -> DoctorLine:
     text = f"{facts.skew_s:+.1f} s against this machine, measured to {facts.round_trip_s / 2:.1f} s"
     if abs(facts.skew_s) > MAX_SKEW_S + facts.round_trip_s:
-        return Finding("clock of the store", "warn", text, "set the clocks by NTP, here and there")
-    return Finding("clock of the store", "ok", text)
+        return DoctorLine("clock of the store", "warn", text, "set the clocks by NTP, here and there")
+    return DoctorLine("clock of the store", "ok", text)
 
 
-def _names(facts: StoreFacts) -> Finding:
+def _names(facts: StoreFacts) -> DoctorLine:
     if not facts.unstable:
-        return Finding("names", "ok", "none is made anew by every process")
+        return DoctorLine("names", "ok", "none is made anew by every process")
     shown = ", ".join(f"{service} {most}" for service, most in list(facts.unstable.items())[:_MOST_SHOWN])
     more = f" and {len(facts.unstable) - _MOST_SHOWN} more" if len(facts.unstable) > _MOST_SHOWN else ""
     text = f"made anew by every process: {shown}{more}"
-    return Finding("names", "warn", text, "give patterns for them in a names file (docs/names.md)")
+    return DoctorLine("names", "warn", text, "give patterns for them in a names file (docs/names.md)")
 
 
-def _scans(facts: StoreFacts) -> Finding:
+def _scans(facts: StoreFacts) -> DoctorLine:
     if not facts.unjudged:
-        return Finding("scans", "ok", "every service's last scan had data enough")
+        return DoctorLine("scans", "ok", "every service's last scan had data enough")
     shown = "; ".join(
         f"{row.service} by {row.workload}: {describe_unjudged(row.unjudged)} "
         f"({row.scans} of {row.made} scans of a day)"
@@ -272,16 +276,16 @@ def _scans(facts: StoreFacts) -> Finding:
     )
     more = f"; {len(facts.unjudged) - _MOST_SHOWN} more" if len(facts.unjudged) > _MOST_SHOWN else ""
     text = f"could not judge: {shown}{more}"
-    return Finding("scans", "warn", text, "wait, or see docs/runbook.md, scans that could not judge")
+    return DoctorLine("scans", "warn", text, "wait, or see docs/runbook.md, scans that could not judge")
 
 
-def _py_spy() -> Finding:
+def _py_spy() -> DoctorLine:
     path = shutil.which("py-spy", path=str(Path(sys.executable).parent)) or shutil.which("py-spy")
     if path is None:
-        return Finding("py-spy", "warn", "not found", "pip install py-spy, where agents run")
+        return DoctorLine("py-spy", "warn", "not found", "pip install py-spy, where agents run")
     scope = Path("/proc/sys/kernel/yama/ptrace_scope")
     free = not scope.exists() or scope.read_text().strip() == "0"
     if os.geteuid() == 0 or free:
-        return Finding("py-spy", "ok", "may sample any process of this user")
+        return DoctorLine("py-spy", "ok", "may sample any process of this user")
     advice = "root, CAP_SYS_PTRACE or kernel.yama.ptrace_scope=0 for agent run --pid (docs/agent.md)"
-    return Finding("py-spy", "warn", "may sample only programs that the agent starts", advice)
+    return DoctorLine("py-spy", "warn", "may sample only programs that the agent starts", advice)

@@ -17,8 +17,8 @@ from pipeline.releases.requests import (
     LookConfig,
     NotCompared,
     ReleaseMetrics,
+    ReleaseRun,
     RequestOutlook,
-    Run,
     TypeOutlook,
     foresee,
 )
@@ -71,7 +71,7 @@ def show_outlooks(settings: Settings, asked: RequestsAsked, *, as_json: bool) ->
 
 
 def _to_json(
-    request: RequestsAsked, run: Run, metric: str, outlook: RequestOutlook | NotCompared
+    request: RequestsAsked, run: ReleaseRun, metric: str, outlook: RequestOutlook | NotCompared
 ) -> dict[str, Any]:
     head = {
         "service": request.service,
@@ -98,7 +98,9 @@ def _to_json(
     return {**head, "compared": True, "r_squared": outlook.r_squared, "requests": types}
 
 
-def _print(request: RequestsAsked, run: Run, metric: str, outlook: RequestOutlook | NotCompared) -> None:
+def _print(
+    request: RequestsAsked, run: ReleaseRun, metric: str, outlook: RequestOutlook | NotCompared
+) -> None:
     title = f"{request.service}, {metric}, release {run.release or 'unnamed'}"
     if isinstance(outlook, NotCompared):
         print_lines([f"{title}: {outlook}"])
@@ -124,7 +126,9 @@ def _print(request: RequestsAsked, run: Run, metric: str, outlook: RequestOutloo
     )
 
 
-def _reported(request: RequestsAsked, run: Run, outlook: RequestOutlook, type_outlook: TypeOutlook) -> str:
+def _reported(
+    request: RequestsAsked, run: ReleaseRun, outlook: RequestOutlook, type_outlook: TypeOutlook
+) -> str:
     if outlook.is_small(type_outlook, request.rise, request.beside):
         return "too small"
     look = outlook.look_for(type_outlook, request.rise, request.beside)

@@ -28,7 +28,7 @@ WORKLOADS = ("live",)
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class LocalRun:
     """One run: its settings with fitted windows, the folder of its tables, and the port of its pages."""
 
     settings: Settings
@@ -67,7 +67,7 @@ def up(
     check_windows(fitted, workloads)
     folder = Path(tempfile.mkdtemp(prefix="smidgen-up-"))
     try:
-        asyncio.run(_run(Run(fitted, data, port), folder))
+        asyncio.run(_run(LocalRun(fitted, data, port), folder))
     except ChildFailed as error:
         click.echo(f"smidgen up: {error}\nLogs: {folder / 'logs'}", err=True)
         return 1
@@ -80,7 +80,7 @@ def _absolute(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(str(Path(name).resolve()) if Path(name).is_file() else name for name in names)
 
 
-async def _run(run: Run, folder: Path) -> None:
+async def _run(run: LocalRun, folder: Path) -> None:
     processes = Group(folder)
     path = local_state_file()
     try:
@@ -92,7 +92,7 @@ async def _run(run: Run, folder: Path) -> None:
         await processes.stop_all()
 
 
-async def _until_one_ends(run: Run, processes: Group, path: Path) -> NoReturn:
+async def _until_one_ends(run: LocalRun, processes: Group, path: Path) -> NoReturn:
     settings = run.settings
     widths = ("--window", f"{settings.window_s:g}s", "--stack-window", f"{settings.stack_window_s:g}s")
     names = ("--names", str(settings.names.resolve())) if settings.names else ()

@@ -32,8 +32,8 @@ from pipeline.settings.config import Settings
 from pipeline.settings.workloads import Workload, known_workloads
 from pipeline.storage.interface import RowQuery, Store
 from pipeline.views.report.case import (
-    Case,
-    Filter,
+    LedgerFilter,
+    ReportedCase,
     case_in_files,
     case_in_store,
     entries_in_files,
@@ -41,10 +41,10 @@ from pipeline.views.report.case import (
     series_of,
 )
 from pipeline.views.report.chart import describe_study, draw_chart
-from pipeline.views.report.explain import Explanation, explain, level, moment, number
+from pipeline.views.report.explain import CandidateStory, explain, level, moment, number
 from pipeline.views.report.study import Study, study
 from pipeline.views.report.unjudged import describe_unjudged
-from pipeline.views.report.windows import Line, ScanWindows, windows_of
+from pipeline.views.report.windows import DrawnSeries, ScanWindows, windows_of
 
 _ID = re.compile(r"[0-9a-f]{6,32}")
 _OUT = click.Path(path_type=Path, dir_okay=False)
@@ -62,7 +62,7 @@ Examples:
 class _Seen:
     """A candidate's series, and the filters' view of it."""
 
-    line: Line
+    line: DrawnSeries
     windows: ScanWindows
     study: Study
 
@@ -119,15 +119,17 @@ def why(
         return
     if output:
         raise click.UsageError("-o needs an ID")
-    wanted = Filter(service, metric, fields.EARLIEST_S if since is None else since)
+    wanted = LedgerFilter(service, metric, fields.EARLIEST_S if since is None else since)
     _list(wanted, settings, ledgers, limit, as_json=as_json)
 
 
-def _list(wanted: Filter, settings: Settings, ledgers: Sequence[Path], limit: int, *, as_json: bool) -> None:
+def _list(
+    wanted: LedgerFilter, settings: Settings, ledgers: Sequence[Path], limit: int, *, as_json: bool
+) -> None:
     unjudged: list[dict[str, Any]] = []
     nothing = "nothing in the ledger"
     if ledgers:
-        every = entries_in_files(ledgers, Filter(None, None, fields.EARLIEST_S))
+        every = entries_in_files(ledgers, LedgerFilter(None, None, fields.EARLIEST_S))
         if isinstance(wanted.since, Ago) and every:  # a backtest may cover years ago
             wanted = replace(wanted, since=every[0].scan.end - wanted.since.before_s)
         entries = [entry for entry in every if wanted.wants(entry)]
@@ -136,7 +138,7 @@ def _list(wanted: Filter, settings: Settings, ledgers: Sequence[Path], limit: in
         with _store(settings) as store:
             entries = entries_in_store(store, wanted)
             if not entries:
-                known = Filter(None, None, fields.EARLIEST_S)
+                known = LedgerFilter(None, None, fields.EARLIEST_S)
                 nothing = _why_nothing(entries_in_store(store, known), wanted)
             unjudged = store.rows(RowQuery("unjudged", wanted.service, wanted.since))
     if as_json:
@@ -150,7 +152,7 @@ def _list(wanted: Filter, settings: Settings, ledgers: Sequence[Path], limit: in
     print_styled(Text(line, "yellow") for line in _unjudged_lines(unjudged))
 
 
-def _why_nothing(every: Sequence[LedgerEntry], wanted: Filter) -> str:
+def _why_nothing(every: Sequence[LedgerEntry], wanted: LedgerFilter) -> str:
     """Name the part of a filter that excludes the whole ledger."""
     if not every:
         return "nothing in the ledger"
@@ -241,7 +243,7 @@ def _explain(
         click.echo(output)
 
 
-def _seen(case: Case, workload: Workload, line: Line, weights: FloatArray) -> _Seen | None:
+def _seen(case: ReportedCase, workload: Workload, line: DrawnSeries, weights: FloatArray) -> _Seen | None:
     """Return the series to draw; None if there is no data in the scan's windows."""
     windows, candidate = windows_of(case.entry.scan, workload), case.entry.candidate
     if not (np.isfinite(line.values) & (line.times < windows.end)).any():
@@ -251,7 +253,7 @@ def _seen(case: Case, workload: Workload, line: Line, weights: FloatArray) -> _S
     return _Seen(line, windows, seen)
 
 
-def _why_not_drawn(case: Case, workload: Workload | None, *, has_data: bool) -> str:
+def _why_not_drawn(case: ReportedCase, workload: Workload | None, *, has_data: bool) -> str:
     if workload is None:
         name = case.entry.scan.workload
         return f"series not drawn: workload {name!r} is not known; name its file with --workloads"
@@ -260,7 +262,7 @@ def _why_not_drawn(case: Case, workload: Workload | None, *, has_data: bool) -> 
     return "series not drawn: no data in the scan's windows"
 
 
-def _show(case: Case, story: Explanation, seen: _Seen | None, *, has_page: bool) -> None:
+def _show(case: ReportedCase, story: CandidateStory, seen: _Seen | None, *, has_page: bool) -> None:
     print_styled(_story_lines(story))
     if seen is None:
         return
@@ -279,7 +281,7 @@ def _show(case: Case, story: Explanation, seen: _Seen | None, *, has_page: bool)
         print_styled([Text("-o OUT.html draws SAX letters, trend and season too", "dim")])
 
 
-def _story_lines(story: Explanation) -> Iterator[Text]:
+def _story_lines(story: CandidateStory) -> Iterator[Text]:
     yield Text(story.headline, style="bold")
     yield Text(story.outcome, style="bold red" if story.reported else "yellow")
     yield Text("")

@@ -18,14 +18,14 @@ _DEFAULT_USER = "default"
 
 
 @dataclass(frozen=True, slots=True)
-class Login:
+class DoorUser:
     """The one user that is let in; the password is also the bearer token."""
 
     user: str
     password: str = field(repr=False)
 
     @classmethod
-    def read(cls, user: str, file: Path) -> Login:
+    def read(cls, user: str, file: Path) -> DoorUser:
         """Make it with the password that a file holds.
 
         Raises:

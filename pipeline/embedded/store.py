@@ -26,7 +26,7 @@ from uuid import uuid4
 
 from aiohttp import web
 
-from pipeline.embedded.door import Login, from_a_web_page, server_context
+from pipeline.embedded.door import DoorUser, from_a_web_page, server_context
 from pipeline.embedded.engine import Engine, EngineError
 from pipeline.embedded.protocol import AUTHENTICATION_FAILED, UNKNOWN_EXCEPTION, content_type, status_of
 from pipeline.embedded.statement import BadRequest, Statement, decompress, read_statement
@@ -47,7 +47,7 @@ _PRINTS = re.compile(rb"\s*(SELECT|WITH|SHOW|DESC|EXISTS|EXPLAIN|\()", re.IGNORE
 class StoreFront:
     """Answers HTTP requests with an engine; statements run in threads, off the event loop."""
 
-    def __init__(self, engine: Engine, login: Login | None = None) -> None:
+    def __init__(self, engine: Engine, login: DoorUser | None = None) -> None:
         self._engine = engine
         self._login = login
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="statement")
@@ -126,7 +126,7 @@ def _failure(status: int, code: int, text: str) -> web.Response:
 
 
 async def serve(
-    data: Path, scratch: Path, *, login: Login | None = None, context: ssl.SSLContext | None = None
+    data: Path, scratch: Path, *, login: DoorUser | None = None, context: ssl.SSLContext | None = None
 ) -> None:
     """Serve a folder on a free loopback port until SIGTERM, SIGINT or the end of standard input.
 
@@ -178,7 +178,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--key", type=Path, help="its key, if the file does not hold it too")
     options = parser.parse_args(arguments)
     try:
-        login = Login.read(options.user, options.password_file) if options.password_file else None
+        login = DoorUser.read(options.user, options.password_file) if options.password_file else None
         context = server_context(options.certificate, options.key)
         asyncio.run(serve(options.data, options.scratch, login=login, context=context))
     except (ConfigError, EngineError) as error:

@@ -1,9 +1,9 @@
 """Everything that speaks to Kafka; nothing else makes a client of it.
 
 ``Broker`` says where Kafka is. ``Producer`` publishes once and says what came of it, ``Publisher`` repeats
-until messages are on their topics. ``read_topics`` and ``Reader`` read without joining a group, a ``Member``
-reads as one of a group; a worker's own consumer is Faust's. The rest administers topics and asks about
-consumer groups.
+until messages are on their topics. ``read_topics`` and ``Reader`` read without joining a group, a
+``ConsumerMember`` reads as one of a group; a worker's own consumer is Faust's. The rest administers topics
+and asks about consumer groups.
 """
 
 from aiokafka import TopicPartition
@@ -27,7 +27,7 @@ from pipeline.kafka.groups import (
     topic_facts,
 )
 from pipeline.kafka.identity import require_topic_ids, topic_ids
-from pipeline.kafka.member import Member, offsets_after, open_member
+from pipeline.kafka.member import ConsumerMember, offsets_after, open_member
 from pipeline.kafka.partitions import partition_of_key
 from pipeline.kafka.producer import MessagesRefused, Packet, Producer, ProducerOptions, largest_message_bytes
 from pipeline.kafka.publisher import Publisher, is_set_within, partition_of
@@ -50,7 +50,7 @@ __all__ = [
     "GroupFacts",
     "GroupReading",
     "KafkaSecurity",
-    "Member",
+    "ConsumerMember",
     "MessagesRefused",
     "Packet",
     "Producer",

@@ -26,7 +26,7 @@ async def _nothing(_: frozenset[TopicPartition]) -> None:
     return
 
 
-class Member:
+class ConsumerMember:
     """One process of a consumer group; see ``open_member``."""
 
     def __init__(self, consumer: AIOKafkaConsumer, broker: Broker) -> None:
@@ -99,7 +99,7 @@ async def open_member(
     from_start: bool = False,
     leaving: Moving = _nothing,
     arrived: Moving = _nothing,
-) -> AsyncIterator[Member]:
+) -> AsyncIterator[ConsumerMember]:
     """Join a consumer group of some topics.
 
     Partitions without a committed offset are read from their end, or with ``from_start`` from their start.
@@ -126,4 +126,4 @@ async def open_member(
     with quiet_client():
         consumer.subscribe([topic.name for topic in topics], listener=_Listener(leaving, arrived))
         async with started(consumer.start, consumer.stop, broker, timeout_s=JOIN_S):
-            yield Member(consumer, broker)
+            yield ConsumerMember(consumer, broker)

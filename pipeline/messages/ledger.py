@@ -130,7 +130,7 @@ def entry_from_json(raw: Mapping[str, Any]) -> LedgerEntry:
         return LedgerEntry(fields.text(raw, "id"), scan, candidate_of_event(data))
     if not isinstance(raw.get("candidate"), Mapping):
         raise InvalidMessage("candidate: should be an object")
-    line = check(shapes.Line, dict(raw))
+    line = check(shapes.LedgerLine, dict(raw))
     lists = {name: line.get(name) for name in ("passed", "domains")}
     found, scan = candidate_from_json({**line["candidate"], **lists}), _scan_of(line)
     return LedgerEntry(line.get("id") or _id(scan, found), scan, found, _dropped(line))

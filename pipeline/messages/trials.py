@@ -11,9 +11,9 @@ import numpy as np
 import orjson
 import xxhash
 
-from pipeline.experiments.trials import Choice, Decision, Side, Standing, WholeTrial
+from pipeline.experiments.trials import Choice, ExperimentSide, ExperimentState, MetricDecision, WholeTrial
 from pipeline.experiments.trials.choice import Score
-from pipeline.experiments.trials.verdict import Verdict
+from pipeline.experiments.trials.verdict import MetricVerdict
 from pipeline.messages import fields
 from pipeline.messages.fitting import fitting
 from pipeline.messages.inputs import not_ahead
@@ -29,7 +29,7 @@ RELEASES_BYTES = 16 * 1024  # of each side
 
 _CONTENT_TYPE = (("content-type", b"application/cloudevents+json"),)
 _END = "end"
-_WORST_FIRST = (Decision.FAIL, Decision.NOT_ENOUGH, Decision.PASS)
+_WORST_FIRST = (MetricDecision.FAIL, MetricDecision.NOT_ENOUGH, MetricDecision.PASS)
 
 
 def encode_trial(message: TrialSide | ExperimentEnd) -> bytes:
@@ -82,11 +82,13 @@ def side_row(message: TrialSide | ExperimentEnd) -> dict[str, Any]:
     }
 
 
-def side_of_row(row: Mapping[str, Any]) -> Side:
+def side_of_row(row: Mapping[str, Any]) -> ExperimentSide:
     """Return the side of a trial, or the end of an experiment, that a row of ``trials`` holds."""
     own = ("trial", "side", "kind", "time", "digest", "release", "expected", "points")
     texts = tuple(row["factors"])
-    return Side(**{name: row[name] for name in own}, factors=texts, sequential=bool(row["sequential"]))
+    return ExperimentSide(
+        **{name: row[name] for name in own}, factors=texts, sequential=bool(row["sequential"])
+    )
 
 
 def point_rows(message: TrialSide) -> list[dict[str, Any]]:
@@ -112,20 +114,20 @@ def metric_of_row(row: Mapping[str, Any]) -> TrialMetric:
 class ExperimentVerdict:
     """The verdict of an experiment, with its revision."""
 
-    standing: Standing
+    standing: ExperimentState
     revision: int
-    found: Sequence[Verdict]
+    found: Sequence[MetricVerdict]
 
     @property
-    def decision(self) -> Decision:
+    def decision(self) -> MetricDecision:
         """The worst decision of all metrics; NOT_ENOUGH if the experiment is overdue."""
         if self.standing.overdue:
-            return Decision.NOT_ENOUGH
-        decisions = {verdict.decision for verdict in self.found} or {Decision.NOT_ENOUGH}
+            return MetricDecision.NOT_ENOUGH
+        decisions = {verdict.decision for verdict in self.found} or {MetricDecision.NOT_ENOUGH}
         return next(decision for decision in _WORST_FIRST if decision in decisions)
 
 
-def verdict_id(standing: Standing) -> str:
+def verdict_id(standing: ExperimentState) -> str:
     """Derive the id of a verdict from its trials and from whether the experiment is complete."""
     trials = [[side.digest for side in trial.sides] for trial in standing.whole]
     experiment = standing.experiment
@@ -174,7 +176,7 @@ def verdict_message(service: str, experiment: str, event: bytes) -> Outgoing:
     return Outgoing("trial-verdicts", f"{service}/{experiment}", event, _CONTENT_TYPE)
 
 
-def verdict_to_json(verdict: Verdict) -> dict[str, Any]:
+def verdict_to_json(verdict: MetricVerdict) -> dict[str, Any]:
     """Return the verdict on one metric as an object; an infinite bound is null."""
     bounds = {name: getattr(verdict.bounds, name) for name in ("threshold", "alpha", "direction")}
     figures = ("mean_a", "mean_b", "difference", "low", "high", "p_value")
@@ -193,7 +195,7 @@ def verdict_to_json(verdict: Verdict) -> dict[str, Any]:
 
 
 def choice_row(
-    service: str, verdict: Verdict, choice: Choice, *, trials: int, time: float, former: str
+    service: str, verdict: MetricVerdict, choice: Choice, *, trials: int, time: float, former: str
 ) -> dict[str, Any]:
     """Return the choice of a model for experiments of ``trials`` trials as a row of ``trial_models``."""
     return {

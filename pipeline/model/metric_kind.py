@@ -17,18 +17,18 @@ AnnotationKind = Literal["endpoint", "metadata"]
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
+class KindMeasure:
     """What the series of one kind hold, and how their members are spelt in a stack."""
 
     gcpu: bool  # shares of the service's samples; else values in the metric's own unit, which may be negative
     prefix: str = ""  # before a member's name, where members are distinguished from subroutines
 
 
-METRIC_KINDS: Mapping[MetricKind, Measure] = {
-    "subroutine": Measure(gcpu=True),
-    "endpoint": Measure(gcpu=True, prefix="endpoint="),
-    "metadata": Measure(gcpu=True, prefix="metadata="),
-    "service": Measure(gcpu=False, prefix="service="),
+METRIC_KINDS: Mapping[MetricKind, KindMeasure] = {
+    "subroutine": KindMeasure(gcpu=True),
+    "endpoint": KindMeasure(gcpu=True, prefix="endpoint="),
+    "metadata": KindMeasure(gcpu=True, prefix="metadata="),
+    "service": KindMeasure(gcpu=False, prefix="service="),
 }
 """Every kind; one of gCPU with a prefix annotates frames, and is an AnnotationKind too."""
 

@@ -54,7 +54,7 @@ class Threshold(StrictModel):
         return self
 
 
-class Rule(StrictModel):
+class SimilarityRule(StrictModel):
     """Lower bounds on similarities: two regressions that reach all of them are merged (FBDetect §5.4.8)."""
 
     between: Between = "any"
@@ -67,7 +67,7 @@ class Rule(StrictModel):
     onset: Similarity = None
 
     @model_validator(mode="after")
-    def _can_hold(self) -> Rule:
+    def _can_hold(self) -> SimilarityRule:
         if not self.bounds:
             raise ValueError(f"give at least one of {', '.join(get_args(Feature))}")
         needy = [feature for feature in self.bounds if feature not in _WITHOUT_STACKS]
@@ -135,7 +135,7 @@ class Workload(StrictModel):
     lateness_s: OptionalSeconds = Field(alias="lateness", default=None)
     change_lookback_s: OptionalSeconds = Field(alias="change_lookback", default=None)
     grouping: Literal["cause", "som", "kdd2018"] = "cause"
-    merge_rules: tuple[Rule, ...] | None = None
+    merge_rules: tuple[SimilarityRule, ...] | None = None
     steps: tuple[str, ...] = ()  # keys of optional steps that are asked, too
     cost_domains: tuple[CostDomain, ...] = ()
 

@@ -50,7 +50,7 @@ from pipeline.stages.gather.streams import COUNTED_TOPICS, position_columns, sto
 from pipeline.stages.gather.symbols import is_noted, was_counted
 from pipeline.stages.progress import progress_messages
 from pipeline.stages.quota_report import QuotaReport
-from pipeline.stages.senders import Senders
+from pipeline.stages.senders import CountedHosts
 from pipeline.storage.interface import Store
 from pipeline.telemetry.metrics import LIMITED_INPUT
 
@@ -95,7 +95,7 @@ class AggregateStage(Stage, Assignable, Positioned, Counted):
             "metrics": self._admission.metrics,
             "requests": self._admission.requests,
         }
-        self._senders = Senders(store)
+        self._senders = CountedHosts(store)
         self._namings = namings or Namings()
         self._said: dict[tuple[str, str], MetricMetadata] = {}  # last stored, by service and metric
         self._shown: dict[str, set[str]] = {}  # by service, the symbols with a stored example

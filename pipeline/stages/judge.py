@@ -16,12 +16,12 @@ from typing import Any
 from pipeline.counting.quota.limits import Quotas
 from pipeline.counting.quota.trials import Sent, admit_trials
 from pipeline.experiments.trials import (
-    Decision,
     Experiment,
+    ExperimentState,
+    MetricDecision,
+    MetricVerdict,
     Model,
     ModelConfig,
-    Standing,
-    Verdict,
     judge_trials,
     standing_of,
 )
@@ -87,7 +87,7 @@ class JudgeStage(Stage, Skipping, Periodic, Counted):
             str, float
         ] = {}  # service → that time, once all verdicts overdue by then are published
         self._closing: dict[str, float] = {}
-        self._decisions = Counter(dict.fromkeys(Decision, 0))
+        self._decisions = Counter(dict.fromkeys(MetricDecision, 0))
         self.limited: Counter[str] = Counter()
         self.inputs: Mapping[str, Decoder] = {"trials": lambda value: decode_trial(value, now=clock())}
 
@@ -137,7 +137,7 @@ class JudgeStage(Stage, Skipping, Periodic, Counted):
         """Note the published verdicts."""
         if self._unpublished:
             self._store.insert("trial_verdicts", verdict_columns(self._unpublished, "published"))
-            self._decisions.update(Decision(row["decision"]) for row in self._unpublished)
+            self._decisions.update(MetricDecision(row["decision"]) for row in self._unpublished)
         self._closed |= self._closing
         self._unpublished, self._closing = [], {}
 
@@ -179,12 +179,14 @@ class JudgeStage(Stage, Skipping, Periodic, Counted):
                 due.append(row)
         return due
 
-    def _decided(self, standing: Standing, experiments: Sequence[Experiment], revision: int) -> Row | None:
+    def _decided(
+        self, standing: ExperimentState, experiments: Sequence[Experiment], revision: int
+    ) -> Row | None:
         """Decide on an experiment and store the verdict; None if the experiment goes on undecided."""
         evidence = gather_evidence(self._store, standing, experiments, self._models)
         metric_verdicts = decide(evidence, self._models)
         verdict = ExperimentVerdict(standing, revision, metric_verdicts)
-        if verdict.decision is Decision.NOT_ENOUGH and not (standing.complete or standing.overdue):
+        if verdict.decision is MetricDecision.NOT_ENOUGH and not (standing.complete or standing.overdue):
             return None
         if choices := _choice_rows(evidence, metric_verdicts):
             self._store.insert("trial_models", columns_of(choices))
@@ -202,7 +204,7 @@ class JudgeStage(Stage, Skipping, Periodic, Counted):
         return row
 
 
-def decide(evidence: ExperimentEvidence, models: Mapping[str, Model]) -> list[Verdict]:
+def decide(evidence: ExperimentEvidence, models: Mapping[str, Model]) -> list[MetricVerdict]:
     """Return the verdict on each metric of an experiment."""
     standing = evidence.standing
     config = ModelConfig(models, sequential=standing.sequential, kept=evidence.kept, missed=evidence.missed)
@@ -212,13 +214,13 @@ def decide(evidence: ExperimentEvidence, models: Mapping[str, Model]) -> list[Ve
     ]
 
 
-def _is_due(standing: Standing) -> bool:
+def _is_due(standing: ExperimentState) -> bool:
     """Return whether an experiment is to be judged; A/A trials only serve as history."""
     looked_at = standing.sequential and bool(standing.whole)
     return standing.kind == "A/B" and (standing.complete or standing.overdue or looked_at)
 
 
-def _choice_rows(evidence: ExperimentEvidence, verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
+def _choice_rows(evidence: ExperimentEvidence, verdicts: Sequence[MetricVerdict]) -> list[dict[str, Any]]:
     """Return the new choices of models as rows."""
     standing = evidence.standing
     return [

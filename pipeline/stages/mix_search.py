@@ -6,11 +6,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from pipeline.analysis.detect.matrix import select_series
-from pipeline.analysis.detect.search import Found, SearchConfig, find_change_points
-from pipeline.analysis.detect.short_term import Windows
+from pipeline.analysis.detect.search import SearchConfig, SearchResult, find_change_points
+from pipeline.analysis.detect.short_term import WindowIndexes
 from pipeline.analysis.mix import releases, request_decision, standardise
 from pipeline.analysis.mix.mix import Mix
-from pipeline.analysis.mix.releases import Compared, Effects, ReleaseEffect
+from pipeline.analysis.mix.releases import Effects, ReleaseCosts, ReleaseEffect
 from pipeline.model import Candidate, Dropped, SeriesKey, SeriesMatrix, StrataMatrix
 from pipeline.model.units import DAY_S
 from pipeline.settings.workloads import Workload
@@ -31,7 +31,7 @@ class Searched:
     service: str
     workload: Workload
     matrix: SeriesMatrix
-    windows: Windows
+    windows: WindowIndexes
 
     def moment(self, window: int) -> float:
         """Return the start of a window, epoch seconds."""
@@ -52,7 +52,9 @@ class Searched:
         return RequestSpan(self.service, start, analysis, end, self.matrix.resolution_s, least)
 
 
-def find_at_constant_mix(store: Store, searched: Searched, config: SearchConfig, without: Without) -> Found:
+def find_at_constant_mix(
+    store: Store, searched: Searched, config: SearchConfig, without: Without
+) -> SearchResult:
     """Return the change points of a scan; those that only a mix shift makes are among the dropped ones."""
     matrix, windows = searched.matrix, searched.windows
     if searched.workload.series != "gcpu" or not matrix.names:
@@ -66,7 +68,7 @@ def find_at_constant_mix(store: Store, searched: Searched, config: SearchConfig,
     if mix is not None and factors is not None:
         constant = standardise.standardise(matrix, mix.series, factors)
     effects: Effects = {}
-    compared: list[Compared] = []
+    compared: list[ReleaseCosts] = []
     if len(strata.strata) > 1 and releases.KEY not in without:
         since = searched.moment(windows.analysis) - ROLLOUT_S
         effects, compared = view.find_effects(mix, matrix.series, since)
@@ -89,7 +91,7 @@ def find_at_constant_mix(store: Store, searched: Searched, config: SearchConfig,
 
 def _find_at_request_mix(
     store: Store, searched: Searched, counted: SeriesMatrix, config: SearchConfig, without: Without
-) -> Found:
+) -> SearchResult:
     """Return the change points at the usual mix of requests; those that only the mix makes are dropped.
 
     Args:
@@ -132,14 +134,14 @@ def _find_at_request_mix(
 
 
 def _with_mix_shifts(
-    search_result: Found,
+    search_result: SearchResult,
     searched: Searched,
     moved: Collection[SeriesKey],
     constant: SeriesMatrix,
     mix: Mix,
     strata: StrataMatrix,
     config: SearchConfig,
-) -> Found:
+) -> SearchResult:
     """Add to a search result, as dropped, the change points that moved series have only as counted."""
     matrix = select_series(searched.matrix, moved)
     found_series = {candidate.series for candidate in search_result.candidates}
@@ -151,7 +153,7 @@ def _with_mix_shifts(
 
 
 def _with_effects(
-    candidate: Candidate, effects: Sequence[ReleaseEffect], compared: Sequence[Compared], margin_s: float
+    candidate: Candidate, effects: Sequence[ReleaseEffect], compared: Sequence[ReleaseCosts], margin_s: float
 ) -> Candidate:
     """Return a candidate with the effects of releases on its series, or with the release that brought it."""
     decisions = [release_decision(effect) for effect in effects]

@@ -19,7 +19,14 @@ from pipeline.messages.scans import decode_progress, scan_messages
 from pipeline.model import Outgoing, Progress, Record, Scan
 from pipeline.model.clock import Clock, to_iso
 from pipeline.model.units import MINUTE_S
-from pipeline.releases.requests import LookConfig, ReleaseMetrics, Rollout, look, next_look, periods_ahead
+from pipeline.releases.requests import (
+    LookConfig,
+    ReleaseMetrics,
+    RequestRollout,
+    look,
+    next_look,
+    periods_ahead,
+)
 from pipeline.releases.requests.looks import FIRST_PERIODS
 from pipeline.settings.workloads import RELEASE_COSTS
 from pipeline.stages.abilities import Assignable, Counted, Divisible
@@ -184,7 +191,7 @@ class ReleasesStage(Stage, Assignable, Divisible, Counted):
         state.next_at = state.low + runs.width_s * ahead
         return None
 
-    def _scan(self, service: str, rollout: Rollout, end: float) -> Scan:
+    def _scan(self, service: str, rollout: RequestRollout, end: float) -> Scan:
         metrics = gather_metrics(self._store, service, rollout, self._metrics)
         findings = look(rollout, metrics, self._config)
         log.info(

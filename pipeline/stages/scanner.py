@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from pipeline.analysis.detect.schedule import DueScan
-from pipeline.analysis.detect.search import Found, SearchConfig, due_detectors
+from pipeline.analysis.detect.search import SearchConfig, SearchResult, due_detectors
 from pipeline.analysis.detect.unjudged import merge_unjudged
 from pipeline.analysis.published.kdd2018.cusum import find_kdd2018
 from pipeline.analysis.published.kdd2018.setups import TEAMS
@@ -122,7 +122,7 @@ def _scan_of(
     declared: Workload,
     series: ScanSeries,
     end: float,
-    found: Found,
+    found: SearchResult,
     unjudged: tuple[Unjudged, ...],
 ) -> Scan:
     workload, windows = series.workload, series.windows
@@ -148,14 +148,14 @@ def _scan_of(
     )
 
 
-def _shown_factor(found: Found) -> tuple[float, ...] | None:
+def _shown_factor(found: SearchResult) -> tuple[float, ...] | None:
     """Return the share factor for a scan; filters do not need it without candidates."""
     if not found.candidates:
         return None
     return () if found.share_factor is None else tuple(found.share_factor.tolist())
 
 
-def _log_scan(scan: Scan, found: Found) -> None:
+def _log_scan(scan: Scan, found: SearchResult) -> None:
     if found.unusable:
         log.error("dropped %d candidates with numbers that are not finite", found.unusable)
     log.info(

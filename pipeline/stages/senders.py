@@ -18,7 +18,7 @@ _MOST_DAYS = 10_000
 """Most pairs of service and day whose senders are remembered."""
 
 
-class Senders:
+class CountedHosts:
     """The hosts whose profiles one aggregate worker counts."""
 
     def __init__(self, store: Store) -> None:

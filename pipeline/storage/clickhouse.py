@@ -18,7 +18,7 @@ from pipeline.model.metric_kind import is_gcpu
 from pipeline.storage import migrate, queries
 from pipeline.storage.answers import rows_of, whole_columns, whole_numbers, whole_rows
 from pipeline.storage.failures import translated
-from pipeline.storage.gcpu_series import GcpuSeries, Windows
+from pipeline.storage.gcpu_series import GcpuSeries, StoredWindows
 from pipeline.storage.insertion import insert_block
 from pipeline.storage.interface import (
     Answer,
@@ -145,7 +145,9 @@ class ClickHouseStore:
             return _only(names, self.series(replace(query, names=None)))
         if query.source != "gcpu":
             return self._metrics(query)
-        windows = Windows(query.service, to_ms(query.start), to_ms(query.end), to_ms(query.resolution_s))
+        windows = StoredWindows(
+            query.service, to_ms(query.start), to_ms(query.end), to_ms(query.resolution_s)
+        )
         if query.rolls_up:
             self._gcpu.roll_up(windows)
         parameters = None if names is None else list(_asked(query.source, names))

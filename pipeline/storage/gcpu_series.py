@@ -38,7 +38,7 @@ _MOST_TEXT = 100  # characters
 
 
 @dataclass(frozen=True, slots=True)
-class Windows:
+class StoredWindows:
     """Windows of one service; the end may cut the last one."""
 
     service: str
@@ -65,7 +65,7 @@ class Windows:
             "width_s": self.resolution_ms / 1000,
         }
 
-    def part(self, first: int, last: int) -> Windows:
+    def part(self, first: int, last: int) -> StoredWindows:
         """Return the windows from ``first`` up to, without, ``last``."""
         start_ms = self.start_ms + first * self.resolution_ms
         end_ms = min(self.end_ms, self.start_ms + last * self.resolution_ms)
@@ -77,7 +77,7 @@ class _Part:
     """Windows to read from one table, and the index of the first among all windows."""
 
     table: Literal["gcpu", "gcpu_rollup"]
-    windows: Windows
+    windows: StoredWindows
     first: int = 0
     totals: FloatArray | None = (
         None  # (windows,) rows must have this total; NaN: no row of the window is used
@@ -85,7 +85,7 @@ class _Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
+class SeriesSlice:
     """Series of one query: their rows of the matrix, and the parameters that select them."""
 
     first: int
@@ -102,7 +102,7 @@ class GcpuSeries:
         self._run = run
 
     def read(
-        self, windows: Windows, chosen: Sequence[Mapping[str, Any]] | None
+        self, windows: StoredWindows, chosen: Sequence[Mapping[str, Any]] | None
     ) -> tuple[list[SeriesKey], FloatArray, FloatArray]:
         """Return the series with counts in ClickHouse's order, (series, windows) counts, (windows,) totals.
 
@@ -115,7 +115,7 @@ class GcpuSeries:
             return [], np.zeros((0, len(windows))), totals
         parts = self._parts(windows, totals)
         names: dict[SeriesKey, int] = {}
-        query_slices: list[Slice] = []
+        query_slices: list[SeriesSlice] = []
         if chosen is None:
             names = self._names(parts, "all", {})
             query_slices = slices(list(names), MOST_CELLS // max(1, len(windows)))
@@ -123,7 +123,7 @@ class GcpuSeries:
             for values in chosen:  # parts are in order and have no series in common
                 first = len(names)
                 names |= self._names(parts, "chosen", values)
-                query_slices.append(Slice(first, len(names), values))
+                query_slices.append(SeriesSlice(first, len(names), values))
         ids = np.array(list(names.values()), dtype=np.uint64)
         matrix = np.zeros((len(names), len(windows)))
         present = np.zeros(len(names), dtype=np.bool_)
@@ -139,7 +139,7 @@ class GcpuSeries:
             totals,
         )
 
-    def roll_up(self, windows: Windows) -> None:
+    def roll_up(self, windows: StoredWindows) -> None:
         """Make the rollups of whole windows that are missing or no longer valid."""
         totals = self._totals(windows)
         missing = np.flatnonzero(~self._rolled_up(windows, totals)[: windows.whole])
@@ -156,14 +156,14 @@ class GcpuSeries:
                 self._run(queries.ROLL_UP, {**part.values, **query_slice.values, "totals": numbers})
             self._run(queries.ROLL_UP_WHOLE, {**part.values, "totals": numbers})
 
-    def _totals(self, windows: Windows) -> FloatArray:
+    def _totals(self, windows: StoredWindows) -> FloatArray:
         counts = self._numbers(queries.TOTALS, windows.values)
         totals = np.zeros(len(windows))
         if len(counts):
             totals[counts["place"]] = counts["count"]
         return totals
 
-    def _rolled_up(self, windows: Windows, totals: FloatArray) -> BoolArray:
+    def _rolled_up(self, windows: StoredWindows, totals: FloatArray) -> BoolArray:
         """Return (windows,) whether the rollup of a window is valid."""
         holds = np.zeros(len(windows), dtype=np.bool_)
         if not windows.whole:
@@ -175,7 +175,7 @@ class GcpuSeries:
             holds[windows.whole :] = False
         return holds
 
-    def _parts(self, windows: Windows, totals: FloatArray) -> list[_Part]:
+    def _parts(self, windows: StoredWindows, totals: FloatArray) -> list[_Part]:
         """Return the windows to read per table: from gcpu one span with all windows without valid rollup."""
         holds = self._rolled_up(windows, totals)
         stale = np.flatnonzero(~holds)
@@ -225,12 +225,12 @@ class GcpuSeries:
         present[row] = True
 
 
-def slices(keys: Sequence[SeriesKey], size: int) -> list[Slice]:
+def slices(keys: Sequence[SeriesKey], size: int) -> list[SeriesSlice]:
     """Cut sorted series into slices of about ``size``, each a span of names of one kind.
 
     Cuts are made only where a short text separates two names, since the text is part of a URL.
     """
-    cut: list[Slice] = []
+    cut: list[SeriesSlice] = []
     first = 0
     for kind, group in groupby(keys, key=lambda key: key.kind):
         names = [key.name for key in group]
@@ -240,7 +240,9 @@ def slices(keys: Sequence[SeriesKey], size: int) -> list[Slice]:
                 bounds.append((index, text))
         bounds.append((len(names), ""))
         for (start, text), (end, beyond) in pairwise(bounds):
-            cut.append(Slice(first + start, first + end, {"kind": kind, "first": text, "beyond": beyond}))
+            cut.append(
+                SeriesSlice(first + start, first + end, {"kind": kind, "first": text, "beyond": beyond})
+            )
         first += len(names)
     return cut
 

@@ -37,7 +37,7 @@ Check = Callable[[], Awaitable[None]]
 """Returns if the check passes, else raises a SmidgenError with the reason."""
 
 
-class Watched(Protocol):
+class WatchedStage(Protocol):
     """One stage of this process, as health checks see it."""
 
     @property
@@ -59,7 +59,7 @@ class Health:
 
     def __init__(
         self,
-        stages: Sequence[Watched],
+        stages: Sequence[WatchedStage],
         checks: Mapping[str, Check],
         *,
         token: str | None = None,

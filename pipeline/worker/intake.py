@@ -23,7 +23,7 @@ from pipeline.worker.dlq import (
 _REPLAY = re.compile(rb"[0-9a-f]{32}/\d{1,18}")
 
 
-class Message(Protocol):
+class FetchedMessage(Protocol):
     """A fetched message."""
 
     topic: str  # the broker's name
@@ -35,7 +35,7 @@ class Message(Protocol):
     generation_id: int  # of the assignment under which it was fetched
 
 
-class Event(Protocol):
+class PendingEvent(Protocol):
     """A message to be acknowledged."""
 
     @property
@@ -46,7 +46,7 @@ class Event(Protocol):
         """Allow the offset to be committed."""
 
 
-class Intake:
+class TopicIntake:
     """One input topic in the present generation."""
 
     def __init__(self, logical: str, decode: Decoder, max_bytes: int, limit: DeadLetterLimit) -> None:
@@ -56,7 +56,7 @@ class Intake:
         self.limit = limit
         self.generation: int | None = None
         self.assembler = ScanAssembler()
-        self.unacknowledged: dict[int, deque[Event]] = defaultdict(deque)
+        self.unacknowledged: dict[int, deque[PendingEvent]] = defaultdict(deque)
         self.others_wait: Callable[[], bool] = lambda: False  # whether another batch could be taken
         self._next: dict[int, int] = {}
 
@@ -70,7 +70,7 @@ class Intake:
         self.assembler.forget()
         self.unacknowledged.clear()
 
-    def gaps(self, events: Iterable[Event]) -> list[tuple[int, int, int]]:
+    def gaps(self, events: Iterable[PendingEvent]) -> list[tuple[int, int, int]]:
         """Return partition, offset that should have come next and offset that came, where these differ."""
         found = []
         for event in events:
@@ -81,7 +81,7 @@ class Intake:
             self._next[partition] = offset + 1
         return found
 
-    def read(self, events: Sequence[Event]) -> tuple[list[Record], list[Rejected]]:
+    def read(self, events: Sequence[PendingEvent]) -> tuple[list[Record], list[Rejected]]:
         """Decode a batch: what can be used, and what goes to the dead letters.
 
         Raises:
@@ -104,12 +104,12 @@ class Intake:
             raise TooManyDeadLetters(f"{reason}; the last one: {printable(unusable[-1].reason)}")
         return records, unusable
 
-    def keys_of(self, records: Sequence[Record], events: Iterable[Event]) -> set[bytes | None]:
+    def keys_of(self, records: Sequence[Record], events: Iterable[PendingEvent]) -> set[bytes | None]:
         """Return the keys of the last message of each record, which came with a batch."""
         keys = {(e.message.partition, e.message.offset): e.message.key for e in events}
         return {keys[record.partition, record.offset] for record in records}
 
-    def messages_of(self, record: Record, events: Iterable[Event]) -> list[Message]:
+    def messages_of(self, record: Record, events: Iterable[PendingEvent]) -> list[FetchedMessage]:
         """Return the messages of a record, which came with a batch: of a scan in parts, all of them."""
         waiting = (*self.unacknowledged[record.partition], *events)
         before = [
@@ -121,7 +121,7 @@ class Intake:
             return before[-1:]
         return [message for message in before if self._is_of(message, record.payload)]
 
-    def _is_of(self, message: Message, scan: Scan) -> bool:
+    def _is_of(self, message: FetchedMessage, scan: Scan) -> bool:
         try:
             part = self.decode(message.value)
         except (InvalidMessage, RecursionError):
@@ -129,7 +129,7 @@ class Intake:
         own = (scan.service, scan.workload, scan.end)
         return (part.service, part.workload, part.end) == own
 
-    def acknowledge(self, events: Iterable[Event], held_from: Mapping[int, int]) -> None:
+    def acknowledge(self, events: Iterable[PendingEvent], held_from: Mapping[int, int]) -> None:
         """Acknowledge what is done, never past a message that is held: Faust commits across gaps.
 
         ``held_from`` are the offsets, by partition, from which on the stage holds them.
@@ -144,7 +144,7 @@ class Intake:
             while waiting and (held is None or waiting[0].message.offset < held):
                 waiting.popleft().ack()
 
-    def _record(self, message: Message) -> Record:
+    def _record(self, message: FetchedMessage) -> Record:
         size = len(message.value or b"")
         if size > self.max_bytes:
             raise InvalidMessage(f"{size} bytes, more than the {self.max_bytes} that {self.logical} takes")
@@ -159,7 +159,7 @@ class Intake:
         return Record(self.logical, message.partition, message.offset, payload, identity)
 
 
-def rejected(message: Message, reason: str) -> Rejected:
+def rejected(message: FetchedMessage, reason: str) -> Rejected:
     """Return a message as what goes to the dead letters."""
     return Rejected(
         topic=message.topic,
@@ -172,7 +172,7 @@ def rejected(message: Message, reason: str) -> Rejected:
     )
 
 
-def _header(message: Message, name: str) -> bytes | None:
+def _header(message: FetchedMessage, name: str) -> bytes | None:
     for key, value in message.headers or ():
         if key == name:
             return bytes(value or b"")

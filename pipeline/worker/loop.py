@@ -31,7 +31,7 @@ from pipeline.worker.dlq import (
     source_of,
 )
 from pipeline.worker.group import Membership, MessagePublisher
-from pipeline.worker.intake import Event, Intake, Message, rejected
+from pipeline.worker.intake import FetchedMessage, PendingEvent, TopicIntake, rejected
 from pipeline.worker.misplaced import Misplaced
 from pipeline.worker.omissions import FIRST_WAIT, Omissions
 from pipeline.worker.stage_calls import StageCalls
@@ -79,7 +79,7 @@ class StageLoop:
         self._unreported = 0
         self._report_from = -math.inf
         self._inputs = {
-            topics[name].name: Intake(
+            topics[name].name: TopicIntake(
                 name,
                 decode,
                 topics[name].max_message_bytes,
@@ -111,7 +111,7 @@ class StageLoop:
     async def run(
         self,
         topic: str,
-        batches: AsyncIterator[Sequence[Event]],
+        batches: AsyncIterator[Sequence[PendingEvent]],
         others_wait: Callable[[], bool] = lambda: False,
     ) -> None:
         """Work through the batches of one topic (broker's name) until cancelled.
@@ -169,7 +169,7 @@ class StageLoop:
         self._stopping = True
         await self.pause()
 
-    async def _step(self, source: Intake, batch: Sequence[Event]) -> None:
+    async def _step(self, source: TopicIntake, batch: Sequence[PendingEvent]) -> None:
         began = self._monotonic()
         generation = self._membership.generation()
         events = [event for event in batch if event.message.generation_id == generation]
@@ -197,7 +197,7 @@ class StageLoop:
                 await self._commit()
         self._telemetry.batch(events, whole, unusable, self._monotonic() - began)
 
-    async def _report_gaps(self, source: Intake, events: Sequence[Event]) -> None:
+    async def _report_gaps(self, source: TopicIntake, events: Sequence[PendingEvent]) -> None:
         """Log and count messages that were deleted before they were read; offsets without one are no loss.
 
         Raises:
@@ -241,7 +241,9 @@ class StageLoop:
         self._log(logging.WARNING, text, self._unreported, *where.values(), reason, **where, **counted)
         self._unreported, self._report_from = 0, now + REPORT_S
 
-    async def _finished(self, source: Intake, events: Sequence[Event], records: Sequence[Record]) -> bool:
+    async def _finished(
+        self, source: TopicIntake, events: Sequence[PendingEvent], records: Sequence[Record]
+    ) -> bool:
         """Handle records until all are finished; False if given up.
 
         If the store refuses a query of theirs, they are tried one by one, and those it still refuses are
@@ -265,7 +267,7 @@ class StageLoop:
             more = self.calls.unfinished and not (source.others_wait() and self.calls.rest())
         return True
 
-    async def _left_out(self, messages: Sequence[Message], record: Record, reason: str) -> bool:
+    async def _left_out(self, messages: Sequence[FetchedMessage], record: Record, reason: str) -> bool:
         """Turn the messages of a record into dead letters and note that; False if given up."""
         service = source_of(messages[-1].key)
         if why := self._omissions.left_out(service):
@@ -312,7 +314,7 @@ class StageLoop:
         self.stage.settled()
         return True
 
-    def _passed(self, topic: str, events: Sequence[Event]) -> bool:
+    def _passed(self, topic: str, events: Sequence[PendingEvent]) -> bool:
         self.calls.passed(topic, {p: last for p, (_, last) in _spans(events).items()})
         return True
 
@@ -355,7 +357,7 @@ class StageLoop:
         finally:
             self._called = None
 
-    def _fail(self, topic: str, batch: Sequence[Event], error: Exception) -> None:
+    def _fail(self, topic: str, batch: Sequence[PendingEvent], error: Exception) -> None:
         self._stopping = True
         self._give_up.set()
         if isinstance(error, TooManyDeadLetters):  # expected: one line, no traceback
@@ -383,7 +385,7 @@ class StageLoop:
         logger.log(level, text, self.stage.name, *arguments, extra={"stage": self.stage.name, **extra})
 
 
-def _spans(batch: Sequence[Event]) -> dict[int, tuple[int, int]]:
+def _spans(batch: Sequence[PendingEvent]) -> dict[int, tuple[int, int]]:
     """Return the first and the last offset of each partition in a batch."""
     offsets: dict[int, list[int]] = defaultdict(list)
     for event in batch:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pipeline.kafka import partition_of_key
 from pipeline.settings.topics import Topics
 from pipeline.worker.dlq import source_of
-from pipeline.worker.intake import Event
+from pipeline.worker.intake import PendingEvent
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ class Misplaced:
         self._monotonic = monotonic
         self._report_from = -math.inf
 
-    def look(self, stage: str, topic: str, events: Sequence[Event]) -> None:
+    def look(self, stage: str, topic: str, events: Sequence[PendingEvent]) -> None:
         """Look at a batch of a topic (logical name); only those that share a key matter."""
         if topic not in self._topics.shared_key or self._monotonic() < self._report_from:
             return

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from loadgen.bench.faults.check import Differences, compare
-from loadgen.bench.faults.load import Load, Shape, build_load
+from loadgen.bench.faults.load import FaultLoad, Shape, build_load
 from loadgen.bench.faults.truth import ROW_TABLES
 from loadgen.engines.clickhouse.server import ClickHouseServer
 from pipeline.messages.events import encode_event
@@ -24,12 +24,12 @@ pytestmark = pytest.mark.e2e
 
 
 @pytest.fixture(scope="module")
-def load() -> Load:
+def load() -> FaultLoad:
     return build_load(Shape(windows=120, hosts=4), 1)
 
 
 @pytest.fixture(scope="module")
-def counted(clickhouse: ClickHouseServer, load: Load) -> Iterator[ClickHouseStore]:
+def counted(clickhouse: ClickHouseServer, load: FaultLoad) -> Iterator[ClickHouseStore]:
     name = f"destroyed_{uuid4().hex[:8]}"
     with closing(open_store(clickhouse.url)) as server:
         server._client.command(f"CREATE DATABASE {name}")
@@ -41,22 +41,22 @@ def counted(clickhouse: ClickHouseServer, load: Load) -> Iterator[ClickHouseStor
 
 
 @pytest.fixture
-def store(counted: ClickHouseStore, load: Load) -> ClickHouseStore:
+def store(counted: ClickHouseStore, load: FaultLoad) -> ClickHouseStore:
     for table in ROW_TABLES:
         counted._client.command(f"TRUNCATE TABLE {table}")
     add_rows(counted, load)
     return counted
 
 
-def found(store: ClickHouseStore, load: Load) -> Differences:
+def found(store: ClickHouseStore, load: FaultLoad) -> Differences:
     return compare(store, load.truth, [encode_event(event) for event in load.truth.events])[0]
 
 
-def test_what_nobody_destroyed_has_no_differences(store: ClickHouseStore, load: Load) -> None:
+def test_what_nobody_destroyed_has_no_differences(store: ClickHouseStore, load: FaultLoad) -> None:
     assert not found(store, load).any, found(store, load)
 
 
-def assert_seen_one_by_one(store: ClickHouseStore, load: Load, statements: Mapping[str, str]) -> None:
+def assert_seen_one_by_one(store: ClickHouseStore, load: FaultLoad, statements: Mapping[str, str]) -> None:
     """Check that each statement makes its table differ, beside those of the statements before it."""
     damaged: set[str] = set()
     for table, statement in statements.items():
@@ -65,12 +65,12 @@ def assert_seen_one_by_one(store: ClickHouseStore, load: Load, statements: Mappi
         assert found(store, load).tables.keys() == damaged
 
 
-def test_a_table_that_is_emptied_is_seen(store: ClickHouseStore, load: Load) -> None:
+def test_a_table_that_is_emptied_is_seen(store: ClickHouseStore, load: FaultLoad) -> None:
     filled = [table for table in ROW_TABLES if table != "updates"]
     assert_seen_one_by_one(store, load, {table: f"TRUNCATE TABLE {table}" for table in filled})
 
 
-def test_rows_that_are_gone_or_changed_are_seen(store: ClickHouseStore, load: Load) -> None:
+def test_rows_that_are_gone_or_changed_are_seen(store: ClickHouseStore, load: FaultLoad) -> None:
     last = {t: f"(SELECT max(time) FROM {t})" for t in ("scans", "ledger", "regressions", "outcomes")}
     deletions = {
         table: f"ALTER TABLE {table} DELETE WHERE time = {time} SETTINGS mutations_sync = 1"
@@ -79,7 +79,7 @@ def test_rows_that_are_gone_or_changed_are_seen(store: ClickHouseStore, load: Lo
     assert_seen_one_by_one(store, load, deletions)
 
 
-def test_rows_too_many_are_seen(store: ClickHouseStore, load: Load) -> None:
+def test_rows_too_many_are_seen(store: ClickHouseStore, load: FaultLoad) -> None:
     replaced = {
         "regressions": "'another' AS id",
         "scans": "series + 1 AS series",
@@ -93,7 +93,9 @@ def test_rows_too_many_are_seen(store: ClickHouseStore, load: Load) -> None:
 
 
 @pytest.mark.parametrize("table", ["totals", "gcpu", "stacks", "strata_totals", "strata_stacks", "metrics"])
-def test_counts_that_are_gone_or_doubled_are_seen(store: ClickHouseStore, load: Load, table: str) -> None:
+def test_counts_that_are_gone_or_doubled_are_seen(
+    store: ClickHouseStore, load: FaultLoad, table: str
+) -> None:
     store._client.command(f"CREATE TABLE kept_{table} AS {table}")
     store._client.command(f"EXCHANGE TABLES {table} AND kept_{table}")
     assert found(store, load).any
@@ -110,7 +112,7 @@ def test_counts_that_are_gone_or_doubled_are_seen(store: ClickHouseStore, load: 
 
 @open_fault("44.20", "only sums by window are compared, of metrics means, and of strata_gcpu nothing")
 @pytest.mark.parametrize("table", ["strata_gcpu", "metrics"])
-def test_rows_that_are_counted_twice_are_seen(store: ClickHouseStore, load: Load, table: str) -> None:
+def test_rows_that_are_counted_twice_are_seen(store: ClickHouseStore, load: FaultLoad, table: str) -> None:
     store._client.command(f"CREATE TABLE kept_{table} AS {table}")
     store._client.command(f"INSERT INTO kept_{table} SELECT * REPLACE (now() AS inserted) FROM {table}")
     store._client.command(
@@ -127,7 +129,7 @@ def test_rows_that_are_counted_twice_are_seen(store: ClickHouseStore, load: Load
 @open_fault("44.20", "neither counts of subroutines by sender nor names of messages are compared")
 @pytest.mark.parametrize("table", ["strata_gcpu", "names"])
 def test_counts_by_sender_or_names_that_are_gone_are_seen(
-    store: ClickHouseStore, load: Load, table: str
+    store: ClickHouseStore, load: FaultLoad, table: str
 ) -> None:
     store._client.command(f"CREATE TABLE empty_{table} AS {table}")
     store._client.command(f"EXCHANGE TABLES {table} AND empty_{table}")
@@ -145,7 +147,7 @@ def test_a_load_has_rows_of_every_counted_table(store: ClickHouseStore) -> None:
     assert all(sizes.values()), sizes
 
 
-def test_a_table_that_is_gone_ends_the_comparison(store: ClickHouseStore, load: Load) -> None:
+def test_a_table_that_is_gone_ends_the_comparison(store: ClickHouseStore, load: FaultLoad) -> None:
     store._client.command("RENAME TABLE scans TO scans_gone")
     with pytest.raises(ConfigError, match="scans|no such table"):
         found(store, load)

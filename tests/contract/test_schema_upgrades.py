@@ -18,7 +18,7 @@ from pipeline.storage import migrate
 from pipeline.storage.clickhouse import ClickHouseStore
 from pipeline.storage.connect import open_store
 from pipeline.storage.inspection import inspect_store
-from pipeline.storage.interface import Extent, RowQuery, RowTable, SeriesQuery, StackQuery, Store
+from pipeline.storage.interface import Extent, RowQuery, RowTable, SeriesQuery, StackQuery, Store, Table
 from pipeline.storage.schema import COLUMNS
 
 SHIPPED = list(migrate.migrations())
@@ -122,7 +122,7 @@ def assert_readable(store: Store, service: str, tables: Iterable[str], turns: in
     assert store.series(SeriesQuery("setup", service, *span, 60.0)).samples.size
     assert store.counts(StackQuery(service, span, span)).stacks == (("x",),)
     assert store.extents("totals", service) == {(service, 1): Extent(1)}
-    for table in tables:
+    for table in cast("Iterable[Table]", tables):
         if "time" in COLUMNS[table] and table != "metrics":
             has_service = "service" in COLUMNS[table]
             query = RowQuery(cast("RowTable", table), service if has_service else None, *span)

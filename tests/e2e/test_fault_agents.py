@@ -10,7 +10,7 @@ import pytest
 
 from loadgen.bench.faults.agents import Agents
 from loadgen.bench.faults.load import Shape, build_load, together
-from loadgen.bench.faults.watch import Watcher, content_hash
+from loadgen.bench.faults.watch import OffsetWatcher, content_hash
 from loadgen.harness import run_smidgen
 from pipeline.embedded.broker import EmbeddedBroker
 from pipeline.settings.config import Settings
@@ -24,7 +24,7 @@ def test_a_killed_agent_goes_on_with_the_next_window(tmp_path: Path) -> None:
     shape = Shape(windows=24, hosts=3, subroutines=20)
     load = together([build_load(shape, 1, "one"), build_load(shape, 2, "two")])
     topics, rng = load_topics(), np.random.default_rng(1)
-    with EmbeddedBroker() as broker, Watcher(broker.url, topics) as watcher:
+    with EmbeddedBroker() as broker, OffsetWatcher(broker.url, topics) as watcher:
         run_smidgen("topics", "apply", "--broker", broker.url)
         settings = Settings(broker=broker.url, idempotent_producer=False)
         with Agents(load, settings, tmp_path, seconds=5.0) as agents:

@@ -26,11 +26,11 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from agents.gateway.counts import Counts
-from agents.gateway.intake import Intake, Rules
+from agents.gateway.counts import GatewayCounts
+from agents.gateway.intake import IntakeRules, RequestIntake
 from agents.gateway.scrape import FETCHED, Scraper
 from agents.gateway.service import BufferedOutbox
-from agents.gateway.targets import Target
+from agents.gateway.targets import ScrapeTarget
 from agents.profiles.formats import Measure, ProfileSource, Sample, count_samples, find_format, read_profile
 from agents.profiles.formats.base import Stack
 from agents.profiles.formats.pprof import PPROF
@@ -266,7 +266,7 @@ async def scrape(services: list[Served], broker: str) -> None:
     settings = Settings(broker=broker, idempotent_producer=False)
     outbox = BufferedOutbox(lambda: connect(settings, TOPICS), 64 * 1024**2)
     outbox.start()
-    intake = Intake(Rules(), outbox, Counts(time.time, [FETCHED.name]), clock=time.time)
+    intake = RequestIntake(IntakeRules(), outbox, GatewayCounts(time.time, [FETCHED.name]), clock=time.time)
     app = web.Application()
     for served in services:
         app.router.add_get(f"/{served.name}/debug/pprof/profile", served.answer)
@@ -275,7 +275,7 @@ async def scrape(services: list[Served], broker: str) -> None:
         for served in services:
             url = f"{server.make_url('/')}{served.name}/debug/pprof/profile?seconds=1"
             labels = (("service", served.name), ("host", "web-1"))
-            targets.append(Target(served.name, url, labels, seconds=1, interval_s=0.05))
+            targets.append(ScrapeTarget(served.name, url, labels, seconds=1, interval_s=0.05))
         scraper = Scraper(intake, clock=time.time)
         scraper.follow(targets)
         try:

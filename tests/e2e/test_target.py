@@ -16,7 +16,7 @@ import aiohttp
 import pytest
 
 from loadgen.demo.driver import send, wait_until_healthy
-from loadgen.demo.traffic import Request, make_rounds
+from loadgen.demo.traffic import TrafficRequest, make_rounds
 from loadgen.target.history import SLOW_SUBROUTINE, Edit, read_history
 from loadgen.target.repository import Revision, apply_edit, check_out, git, make_repository
 from pipeline.model.errors import ConfigError
@@ -106,12 +106,12 @@ def test_bad_requests_are_refused(repository: tuple[Path, list[Revision]]) -> No
     folder, revisions = repository
     check_out(folder, revisions[-1].sha)
     bad = [
-        Request("POST", "/checkout", b"{"),
-        Request("POST", "/checkout", b'{"lines": [{"sku": "P0001", "quantity": 0}]}'),
-        Request("POST", "/checkout", b'{"lines": [{"sku": "nothing", "quantity": 1}]}'),
-        Request("GET", "/product/nothing"),
-        Request("GET", "/search?q="),
-        Request("GET", "/nowhere"),
+        TrafficRequest("POST", "/checkout", b"{"),
+        TrafficRequest("POST", "/checkout", b'{"lines": [{"sku": "P0001", "quantity": 0}]}'),
+        TrafficRequest("POST", "/checkout", b'{"lines": [{"sku": "nothing", "quantity": 1}]}'),
+        TrafficRequest("GET", "/product/nothing"),
+        TrafficRequest("GET", "/search?q="),
+        TrafficRequest("GET", "/nowhere"),
     ]
     with _service(folder) as base:
         statuses = asyncio.run(_statuses(base, bad))
@@ -229,12 +229,12 @@ async def _healthy(base: str, process: subprocess.Popen[bytes]) -> None:
     await waiting
 
 
-async def _answers(base: str, requests: list[Request]) -> list[bytes]:
+async def _answers(base: str, requests: list[TrafficRequest]) -> list[bytes]:
     async with aiohttp.ClientSession(auto_decompress=False) as session:
         return [await send(session, base, request) for request in requests]
 
 
-async def _statuses(base: str, requests: list[Request]) -> list[int]:
+async def _statuses(base: str, requests: list[TrafficRequest]) -> list[int]:
     statuses = []
     async with aiohttp.ClientSession(auto_decompress=False) as session:
         for request in requests:

@@ -12,7 +12,7 @@ from unittest.mock import MagicMock, patch
 import orjson
 
 from agents.profiles.formats.collapsed import parse_collapsed
-from agents.profiles.message import Source, build_profile, encode_within
+from agents.profiles.message import ProfileOrigin, build_profile, encode_within
 from agents.source import syntax
 from agents.source.changes import git_output, languages
 from agents.source.changes.bounds import fit
@@ -85,7 +85,9 @@ def check_ledger_row(data: bytes) -> None:
 def check_collapsed(data: bytes) -> None:
     """What a sampler wrote becomes messages that the pipeline takes, and no sample is lost unsaid."""
     found = parse_collapsed(data)
-    profile = build_profile(found.stacks, source=Source("shop", "h"), start=seeds.T0, end=seeds.T0 + 60)
+    profile = build_profile(
+        found.stacks, source=ProfileOrigin("shop", "h"), start=seeds.T0, end=seeds.T0 + 60
+    )
     parts, lost = encode_within(profile, MAX_MESSAGE)
     kept = sum(int(measurements.decode_profile(part.value).counts.sum()) for part in parts)
     named = sum(profile["counts"])

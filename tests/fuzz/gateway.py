@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from agents.gateway.base import Receiver, Refusal, Request, Setup
+from agents.gateway.base import DecodeSetup, PushProtocol, Refusal, Request
 from agents.gateway.intake import decode_request
 from agents.gateway.receivers import RECEIVERS
 from pipeline.messages.measurements import decode_profile
@@ -45,7 +45,7 @@ def check(name: str) -> Callable[[bytes], None]:
     def run(data: bytes) -> None:
         query = {"name": "shop", "service": "shop"}
         request = Request("/", data, requests.NOW, "10.0.0.1", query, _headers(receiver, data))
-        for part in decode_request(receiver, request, Setup()).parts:
+        for part in decode_request(receiver, request, DecodeSetup()).parts:
             if part.message.topic == "profiles":
                 profile = decode_profile(part.message.value, now=requests.NOW)
                 assert profile.service == part.service
@@ -55,7 +55,7 @@ def check(name: str) -> Callable[[bytes], None]:
     return run
 
 
-def _headers(receiver: Receiver, data: bytes) -> Mapping[str, str]:
+def _headers(receiver: PushProtocol, data: bytes) -> Mapping[str, str]:
     if data.startswith(b"--" + requests.BOUNDARY.encode()):
         return requests.FORM
     if data[:1] in (b"{", b"["):

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 
 from agents.profiles.formats import ProfileSource, Sample, find_format, format_names, read_profile
-from agents.profiles.formats.tally import Found, count_samples
+from agents.profiles.formats.tally import LeftOutSamples, count_samples
 from agents.profiles.formats.writers import WRITERS
 from pipeline.model.errors import ConfigError
 from tests.support import jfr_writer, profile_files
@@ -47,7 +47,7 @@ def check(name: str) -> Callable[[bytes], None]:
     def run(data: bytes) -> None:
         format_.recognises(ProfileSource.of(data).head)
         reading = read_profile(format_, ProfileSource.of(data))
-        samples = list(Found().samples(reading.records))
+        samples = list(LeftOutSamples().samples(reading.records))
         assert all(0 < weight <= 2**62 and all(stack) for stack, weight in samples)
         total = sum(weight for _, weight in samples)
         for target, writer in WRITERS.items():

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from agents.source.changes.watch import State
+from agents.source.changes.watch import PublishedState
 from loadgen.evaluation import reading
 from loadgen.fleet.scenario import load_scenario
 from pipeline.backtest.seriesfile import read_series
@@ -162,7 +162,7 @@ TARGETS: Mapping[str, Target] = {
     ),
     "ledger-file": Target(of_file(reading.read_ledger), _CONFIG, seeds.ledger_files, (b"\n", b"null", b"[]")),
     "state-file": Target(
-        of_file(lambda path: State(path, "branch main", "shop").read()), _CONFIG, seeds.states
+        of_file(lambda path: PublishedState(path, "branch main", "shop").read()), _CONFIG, seeds.states
     ),
     "collapsed": Target(
         check_collapsed, _INVALID, seeds.collapsed, (b";", b" 1\n", b" 1099511627776\n", b"#", b"(")

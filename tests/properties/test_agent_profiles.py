@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.profiles.formats.collapsed import parse_collapsed
-from agents.profiles.message import Source, build_profile, encode_within
+from agents.profiles.message import ProfileOrigin, build_profile, encode_within
 from agents.profiles.naming import name_stack
 from agents.publishing.message_queue import MessageQueue
 from agents.publishing.pending import Pending
@@ -22,7 +22,7 @@ NAMES = st.one_of(
 STACKS = st.dictionaries(
     st.lists(NAMES, min_size=1, max_size=6).map(tuple), st.integers(1, 1000), max_size=20
 )
-SOURCE = Source("s", "h")
+SOURCE = ProfileOrigin("s", "h")
 
 
 @given(STACKS.filter(lambda stacks: not any(s[0].startswith(("#", "//", "process ")) for s in stacks)))

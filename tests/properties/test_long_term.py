@@ -5,10 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.analysis.detect.long_term import find_long_term
-from pipeline.analysis.detect.short_term import Windows
+from pipeline.analysis.detect.short_term import WindowIndexes
 from pipeline.model import Candidate, FloatArray, MetricKind, SeriesMatrix
 
-WINDOWS = Windows(10 * 24, 17 * 24, 18 * 24)
+WINDOWS = WindowIndexes(10 * 24, 17 * 24, 18 * 24)
 ROWS = 4
 
 

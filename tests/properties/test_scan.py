@@ -6,10 +6,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.analysis.detect.short_term import ScanConfig, Windows, baseline_start, find_candidates
+from pipeline.analysis.detect.short_term import ScanConfig, WindowIndexes, baseline_start, find_candidates
 from pipeline.model import BoolArray, Candidate, Direction, FloatArray, MetricKind, SeriesMatrix
 
-WINDOWS = Windows(
+WINDOWS = WindowIndexes(
     analysis=480, extended=504, end=520
 )  # ten days, half a day, eight hours of half-hour windows
 EXTRA = 30  # windows after the scan's end

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from loadgen.evaluation.difference import compare_events
 from loadgen.evaluation.encode import score_to_json
 from loadgen.evaluation.matching import Tolerances
-from loadgen.evaluation.model import Event, Funnel, FunnelStep, TruthRow
+from loadgen.evaluation.model import FunnelStep, RunFunnel, ScoredEvent, TruthRow
 from loadgen.evaluation.rates import Rate
 from loadgen.evaluation.scoring import score
 from tests.unit.evaluation.test_scoring import HOUR, START, event, row
@@ -34,7 +34,7 @@ def truths(draw: st.DrawFn) -> list[TruthRow]:
 
 
 @st.composite
-def reported(draw: st.DrawFn) -> list[Event]:
+def reported(draw: st.DrawFn) -> list[ScoredEvent]:
     found = draw(st.lists(st.tuples(names, times, st.integers(1, 20)), max_size=8))
     return [
         event(f"e{i}", series[0], group=series[1:], change_time=time, detected_time=time + hours * HOUR)
@@ -44,7 +44,7 @@ def reported(draw: st.DrawFn) -> list[Event]:
 
 @given(truths(), reported(), st.randoms(use_true_random=False))
 def test_the_order_of_rows_and_events_does_not_matter(
-    truth: list[TruthRow], events: list[Event], order: random.Random
+    truth: list[TruthRow], events: list[ScoredEvent], order: random.Random
 ) -> None:
     expected = score_to_json(score(truth, events, tolerances=TOLERANCES))
     order.shuffle(truth)
@@ -53,8 +53,10 @@ def test_the_order_of_rows_and_events_does_not_matter(
 
 
 @given(truths(), reported())
-def test_every_event_and_row_is_counted_once(truth: list[TruthRow], events: list[Event]) -> None:
-    found = score(truth, events, tolerances=TOLERANCES, funnel=Funnel(1, 100, (FunnelStep("detected", 9),)))
+def test_every_event_and_row_is_counted_once(truth: list[TruthRow], events: list[ScoredEvent]) -> None:
+    found = score(
+        truth, events, tolerances=TOLERANCES, funnel=RunFunnel(1, 100, (FunnelStep("detected", 9),))
+    )
     true, repeated, false = (
         found.matching.having(outcome) for outcome in ("true_positive", "repeated", "false_positive")
     )
@@ -68,7 +70,7 @@ def test_every_event_and_row_is_counted_once(truth: list[TruthRow], events: list
 
 
 @given(truths(), reported())
-def test_reporting_an_event_again_never_helps(truth: list[TruthRow], events: list[Event]) -> None:
+def test_reporting_an_event_again_never_helps(truth: list[TruthRow], events: list[ScoredEvent]) -> None:
     once = score(truth, events, tolerances=TOLERANCES)
     again = [replace(one, id=f"{one.id}-again", detected_time=one.detected_time + HOUR) for one in events]
     twice = score(truth, [*events, *again], tolerances=TOLERANCES)
@@ -101,7 +103,9 @@ def test_an_interval_holds_its_share(hits: int, misses: int) -> None:
 
 
 @given(reported(), reported(), st.randoms(use_true_random=False))
-def test_a_comparison_accounts_for_every_event(a: list[Event], b: list[Event], order: random.Random) -> None:
+def test_a_comparison_accounts_for_every_event(
+    a: list[ScoredEvent], b: list[ScoredEvent], order: random.Random
+) -> None:
     b = [replace(one, id=f"other-{one.id}") for one in b]
     found = compare_events(a, b, tolerances=TOLERANCES)
     assert len(found.both) + len(found.only_a) == len(a)

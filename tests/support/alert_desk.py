@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pipeline.delivery.alerts.delivery import Part
 from pipeline.delivery.alerts.desk import Desk
 from pipeline.delivery.alerts.message import Note
-from pipeline.delivery.alerts.record import Record
+from pipeline.delivery.alerts.record import DeliveryRecord
 from pipeline.delivery.alerts.rules_file import AlertRules, load_rules
 from pipeline.delivery.alerts.targets import Http, Target
 from pipeline.kafka import Entry
@@ -59,7 +59,7 @@ class World:
 
     async def desk(self, *partitions: int) -> Desk:
         """Return a process that has these partitions."""
-        desk = Desk(self.rules, Record(self.store), Http(), lambda: self.now)
+        desk = Desk(self.rules, DeliveryRecord(self.store), Http(), lambda: self.now)
         await desk.arrived(parts_of(*(partitions or (0,))))
         return desk
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from loadgen.bench.faults.load import Load
+from loadgen.bench.faults.load import FaultLoad
 from loadgen.bench.faults.truth import STACK_WINDOW_S, WINDOW_S
 from pipeline.messages.records import columns_of
 from pipeline.model import Record
@@ -13,7 +13,7 @@ from pipeline.stages.gather.streams import one_stream
 from pipeline.storage.interface import Store
 
 
-def count_load(store: Store, load: Load, *, without: int = -1, twice: int = -1) -> None:
+def count_load(store: Store, load: FaultLoad, *, without: int = -1, twice: int = -1) -> None:
     """Count a load's messages, with one profile left out or counted again, and add its truth's rows."""
     stage = AggregateStage(
         store=store,
@@ -40,7 +40,7 @@ def count_load(store: Store, load: Load, *, without: int = -1, twice: int = -1) 
     add_rows(store, load)
 
 
-def add_rows(store: Store, load: Load) -> None:
+def add_rows(store: Store, load: FaultLoad) -> None:
     """Add the rows that stages make of a load."""
     for truth in load.truths:
         whose = {"service": truth.dataset.service}

@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from agents.gateway.base import Result, Skipped
-from agents.gateway.counts import Counts
+from agents.gateway.base import RequestResult, SkippedPart
+from agents.gateway.counts import GatewayCounts
 from agents.gateway.service import BufferedOutbox
-from agents.host.numbers import HostNumbers, State
+from agents.host.numbers import AgentState, HostNumbers
 from agents.publishing.publisher import Transport
 from agents.webhooks.reply_receiver import ReplyReceiver
 from pipeline.backtest import flow as driven
-from pipeline.delivery.alerts.delivery import Plan
+from pipeline.delivery.alerts.delivery import DeliveryPlan
 from pipeline.delivery.alerts.desk import Desk
 from pipeline.delivery.alerts.owners import Owners
-from pipeline.delivery.alerts.record import Record as AlertRecord
-from pipeline.delivery.alerts.rules import Rule
+from pipeline.delivery.alerts.record import DeliveryRecord as AlertRecord
+from pipeline.delivery.alerts.rules import AlertRule
 from pipeline.delivery.alerts.rules_file import AlertRules
 from pipeline.delivery.alerts.targets import KINDS, Http
 from pipeline.kafka import Entry
@@ -111,7 +111,7 @@ def scrape_agent() -> str:
     numbers = HostNumbers()
     numbers.sampled("shop", 7)
     states = dict.fromkeys(("sampled", "waiting", "failing", "covered", "passed"), 1)
-    numbers.show(State(states, {"shop": 19.0}))
+    numbers.show(AgentState(states, {"shop": 19.0}))
     return exposition(numbers.samples())
 
 
@@ -122,7 +122,7 @@ def scrape_alerts() -> str:
 
 async def _scrape_alerts() -> str:
     chat = KINDS["webhook"].model_validate({"kind": "webhook", "url": "http://127.0.0.1:9/"})
-    plan = Plan((Rule(to=("chat",)),), {"chat": chat})
+    plan = DeliveryPlan((AlertRule(to=("chat",)),), {"chat": chat})
     rules = AlertRules(plan, {"chat": chat}, Owners(), "", DAY_S, DAY_S, ())
     store, http = ArrayStore(), Http()
     desk = Desk(rules, AlertRecord(store), http, lambda: NOW)
@@ -141,9 +141,9 @@ async def _scrape_alerts() -> str:
 
 def _of_others() -> list[Sample]:
     """Return the metrics of a gateway after a request and a scrape, and of a dashboard of a function."""
-    counts = Counts(lambda: NOW, ["pprof"])
-    skipped = Skipped("not_cpu", "heap: not CPU", is_wrong=False)
-    counts.request("pprof", Result(200, "took 1", skipped=(skipped,)), "127.0.0.1", 0.1)
+    counts = GatewayCounts(lambda: NOW, ["pprof"])
+    skipped = SkippedPart("not_cpu", "heap: not CPU", is_wrong=False)
+    counts.request("pprof", RequestResult(200, "took 1", skipped=(skipped,)), "127.0.0.1", 0.1)
     counts.samples("pprof", 4)
     counts.scrape("taken")
     readings: Sample = (GATEWAY_READINGS, {"outcome": "taken"}, 1.0)

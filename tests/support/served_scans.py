@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.analysis.detect.search import Found
-from pipeline.analysis.detect.short_term import Windows
+from pipeline.analysis.detect.search import SearchResult
+from pipeline.analysis.detect.short_term import WindowIndexes
 from pipeline.analysis.mix.request_decision import KEY
 from pipeline.model import Record, RequestCounts, SeriesKey, TypeCounts
 from pipeline.settings.workloads import load_workloads
@@ -77,10 +77,10 @@ def _types(served: Served, window: int) -> tuple[TypeCounts, ...]:
 
 def searched(served: Served) -> Searched:
     """Return the windows of a scan that ends with the data."""
-    return Searched(SERVICE, WORKLOAD, served.matrix, Windows(HISTORY, END - 36, END))
+    return Searched(SERVICE, WORKLOAD, served.matrix, WindowIndexes(HISTORY, END - 36, END))
 
 
-def scan(served: Served, store: ArrayStore, without: Without = NOTHING) -> Found:
+def scan(served: Served, store: ArrayStore, without: Without = NOTHING) -> SearchResult:
     """Return the result of one scan."""
     return find_at_constant_mix(store, searched(served), search_config(WORKLOAD, END * WINDOW_S), without)
 

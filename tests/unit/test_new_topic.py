@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from loadgen.bench.faults.watch import View, Watcher
+from loadgen.bench.faults.watch import OffsetView, OffsetWatcher
 from pipeline.kafka.topics import drift
 from pipeline.messages.schema import catalogue
 from pipeline.messages.schema.catalogue import Channel
@@ -75,11 +75,11 @@ def test_it_is_described(topics: Topics) -> None:
 
 
 def test_its_lag_is_seen(topics: Topics) -> None:
-    before = View(0.0, topics, {("probes", 0): 3})
+    before = OffsetView(0.0, topics, {("probes", 0): 3})
     assert before.lag("probe") == 3
-    assert not View(1.0, topics).covers(before)
-    assert View(1.0, topics, {}, {("probes", 0): 3}).covers(before)
-    assert "probes" in Watcher("127.0.0.1:9", topics)._logical
+    assert not OffsetView(1.0, topics).covers(before)
+    assert OffsetView(1.0, topics, {}, {("probes", 0): 3}).covers(before)
+    assert "probes" in OffsetWatcher("127.0.0.1:9", topics)._logical
 
 
 def test_a_worker_reads_it(topics: Topics) -> None:

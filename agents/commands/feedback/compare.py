@@ -8,7 +8,14 @@ from typing import Any
 
 import click
 
-from pipeline.analysis.feedback.comparison import Line, Outcome, Setting, fewer, more, tally
+from pipeline.analysis.feedback.comparison import (
+    RegressionLine,
+    SettingOutcome,
+    TriedBounds,
+    fewer,
+    more,
+    tally,
+)
 from pipeline.commands.options import settings_options
 from pipeline.commands.request import Moment, argument, json_option, option, takes
 from pipeline.commands.tables import print_json_lines
@@ -77,7 +84,7 @@ def _known(settings: Settings, name: str) -> Workload:
 
 def _tried(
     workload: Workload, bounds: tuple[float, ...], chances: tuple[float, ...]
-) -> tuple[Setting, Setting]:
+) -> tuple[TriedBounds, TriedBounds]:
     for name, values in (("--threshold", bounds), ("--chance", chances)):
         if len(values) > 2:
             raise ConfigError(f"{name}: give it once or twice")
@@ -92,7 +99,7 @@ def _tried(
     return first, second
 
 
-def _text(line: Line) -> str:
+def _text(line: RegressionLine) -> str:
     shown = line.shown
     mark = "*" if line.differs else " "
     state = f"  {line.state.verdict} by {line.state.author}" if line.state else ""
@@ -104,11 +111,11 @@ def _text(line: Line) -> str:
     )
 
 
-def _outcome(outcome: Outcome) -> str:
+def _outcome(outcome: SettingOutcome) -> str:
     return f"{outcome.fate} ({outcome.step})" if outcome.step else outcome.fate
 
 
-def _summary(lines: Sequence[Line]) -> str:
+def _summary(lines: Sequence[RegressionLine]) -> str:
     gone, come = tally(fewer(lines)), tally(more(lines))
     reported = sum(line.first.fate == "reported" for line in lines)
     return (
@@ -119,7 +126,7 @@ def _summary(lines: Sequence[Line]) -> str:
     )
 
 
-def _json(line: Line) -> dict[str, Any]:
+def _json(line: RegressionLine) -> dict[str, Any]:
     shown = line.shown
     return {
         **{"id": shown.id, "service": shown.service, "workload": shown.workload},

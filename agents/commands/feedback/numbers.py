@@ -12,7 +12,7 @@ import click
 
 from agents.commands.feedback.options import events_service_option, since_option
 from pipeline.analysis.feedback import (
-    Judged,
+    AnsweredEvent,
     Precision,
     Proposal,
     Share,
@@ -20,7 +20,7 @@ from pipeline.analysis.feedback import (
     precision_table,
     propose_thresholds,
 )
-from pipeline.analysis.feedback.comparison import Line, fewer, tally
+from pipeline.analysis.feedback.comparison import RegressionLine, fewer, tally
 from pipeline.commands.options import settings_options
 from pipeline.commands.request import json_option, option, takes
 from pipeline.commands.tables import print_json, print_json_lines
@@ -85,7 +85,7 @@ def thresholds(
             ThresholdConfig(keep=keep),
         )
         for row in proposals:
-            last_month: tuple[Line, ...] = ()
+            last_month: tuple[RegressionLine, ...] = ()
             if row.proposed is not None:
                 now_set = present[row.workload]
                 settings_tried = (now_set, replace(now_set, threshold=row.proposed))
@@ -101,7 +101,7 @@ def thresholds(
         click.echo("no event has an answer that says whether it is right")
 
 
-def judged_of(answered: Sequence[Answered]) -> list[Judged]:
+def judged_of(answered: Sequence[Answered]) -> list[AnsweredEvent]:
     """Return the events of which people said whether they are right."""
     return [judged for event in answered if (judged := event.judged)]
 
@@ -120,7 +120,7 @@ def _share(share: Share) -> str:
     return f"{share.hits} of {share.of}  {shown}  ({low * 100:.0f}–{high * 100:.0f} %)"
 
 
-def _proposal_line(proposal: Proposal, last_month: Sequence[Line]) -> str:
+def _proposal_line(proposal: Proposal, last_month: Sequence[RegressionLine]) -> str:
     head = f"{proposal.workload}  {proposal.service}  {proposal.measure}  {proposal.present:g}"
     areas = ", ".join(f"{roc.setting} {roc.area:.2f}" for roc in proposal.rocs if not math.isnan(roc.area))
     tail = f"; ROC: {areas}" if areas else ""
@@ -144,7 +144,7 @@ def _share_json(share: Share) -> dict[str, Any]:
     return {"hits": share.hits, "of": share.of, "share": share.share, "interval": share.interval}
 
 
-def _proposal_json(proposal: Proposal, last_month: Sequence[Line]) -> dict[str, Any]:
+def _proposal_json(proposal: Proposal, last_month: Sequence[RegressionLine]) -> dict[str, Any]:
     return {
         **{"workload": proposal.workload, "service": proposal.service, "measure": proposal.measure},
         **{"present": proposal.present, "proposed": proposal.proposed},

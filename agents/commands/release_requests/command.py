@@ -22,11 +22,11 @@ from pipeline.commands.terminal import print_lines, print_note
 from pipeline.releases.requests import (
     BASE,
     EVERY,
-    CompareConfig,
     CostChange,
     NotCompared,
     ReleaseComparison,
     Releases,
+    RequestCompareConfig,
     compare_releases,
     periods_needed,
     spelt,
@@ -65,7 +65,7 @@ def compare_requests(
         help="Name of a series that is a metric (default: all of --metrics).",
     ),
     alpha: float = option(
-        CompareConfig().alpha, above=0, most=0.5, help="Chance that equal releases count as different."
+        RequestCompareConfig().alpha, above=0, most=0.5, help="Chance that equal releases count as different."
     ),
     seed: int = option(0, least=0, help="Seed of the bootstrap."),
     baseline: bool = option(help="Compare response times too, by Mann and Whitney's test and Cliff's delta."),
@@ -104,7 +104,7 @@ def compare_requests(
     chosen = names or tuple(series.metric for series in extra)
     releases = {name: build_releases(sides, extra, name, chosen) for name in chosen}
     slower = slower_types(sides, alpha) if baseline else []
-    config = CompareConfig(alpha, seed)
+    config = RequestCompareConfig(alpha, seed)
     models = MixedModels.of(releases, config) if mixed else None
     forests = Forests.of(releases, alpha, seed) if forest else None
     compared = _Compared(

@@ -75,7 +75,7 @@ class Forests:
 
 def _compared(releases: Releases, seed: int) -> tuple[ForestComparison, Selection] | NotCompared:
     # scikit-learn is an extra, and takes a second to import.
-    from pipeline.analysis.published.liao2021.forest import Load, compare_forests
+    from pipeline.analysis.published.liao2021.forest import ReleaseLoad, compare_forests
 
     try:
         seen, _ = seen_load(releases)
@@ -83,7 +83,7 @@ def _compared(releases: Releases, seed: int) -> tuple[ForestComparison, Selectio
     except NotCompared as error:
         return error
     selected = seen.of_types(selection.kept)
-    old, new = (Load(side.counts, side.metric) for side in (selected.old, selected.new))
+    old, new = (ReleaseLoad(side.counts, side.metric) for side in (selected.old, selected.new))
     return compare_forests(selected.types, old, new, seed, np.random.default_rng(seed)), selection
 
 

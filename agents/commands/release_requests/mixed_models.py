@@ -9,7 +9,7 @@ from typing import Any
 
 from pipeline.commands.tables import NONE, Column, print_table
 from pipeline.commands.terminal import print_lines, print_note
-from pipeline.releases.requests import CompareConfig, NotCompared, ReleaseComparison, Releases, spelt
+from pipeline.releases.requests import NotCompared, ReleaseComparison, Releases, RequestCompareConfig, spelt
 from pipeline.releases.requests.mixed import MixedChange, MixedComparison, compare_mixed_releases
 
 _SHOWN = 10
@@ -31,7 +31,7 @@ class MixedModels:
     alpha: float
 
     @classmethod
-    def of(cls, metrics: Mapping[str, Releases], config: CompareConfig) -> MixedModels:
+    def of(cls, metrics: Mapping[str, Releases], config: RequestCompareConfig) -> MixedModels:
         """Fit a mixed model to each metric's periods."""
         return cls(compare_mixed_releases(metrics, config), config.alpha)
 

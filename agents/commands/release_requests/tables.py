@@ -13,7 +13,7 @@ from pipeline.commands.terminal import print_note
 from pipeline.files.listing import listed
 from pipeline.model import FloatArray, is_time_column, time_column, time_type
 from pipeline.model.errors import ConfigError
-from pipeline.releases.requests import Periods, Releases, align, joined, merged, periods_a_point
+from pipeline.releases.requests import ReleasePeriods, Releases, align, joined, merged, periods_a_point
 
 
 class RequestTable:
@@ -79,7 +79,9 @@ def slower_types(sides: Sequence[RequestTable], alpha: float) -> list[SlowerType
     return compare_response_times(old, new, alpha)
 
 
-def _periods(side: RequestTable, extra: Sequence[Series], metric: str, types: tuple[str, ...]) -> Periods:
+def _periods(
+    side: RequestTable, extra: Sequence[Series], metric: str, types: tuple[str, ...]
+) -> ReleasePeriods:
     """Return a release's periods with a metric; periods are made as long as the metric's points are apart."""
     for name in types:
         if name in side.columns and (side.columns[name] < 0.0).any():

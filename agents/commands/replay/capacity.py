@@ -75,7 +75,7 @@ def capacity(selection: SelectionRequest, request: _CapacityRequest, as_json: bo
 
 async def _knees(selection: SelectionRequest, request: _CapacityRequest) -> tuple[list[Knee], list[Knee]]:
     """Return the knees of both sides, one each a repeat."""
-    from agents.experiments.replay.capacity import Load, Objective, Steps, find_knee, load_at
+    from agents.experiments.replay.capacity import Objective, SideLoad, Steps, find_knee, load_at
     from agents.experiments.replay.plan import Rewriting
     from agents.experiments.replay.replayer import ReplayConfig, Replayer
     from pipeline.commands.terminal import print_note
@@ -90,7 +90,7 @@ async def _knees(selection: SelectionRequest, request: _CapacityRequest) -> tupl
         for side in ((0, 1), (1, 0))[repeat % 2]:
             replayer = Replayer([selection.addresses[side]], config)
 
-            async def load(rate: float, replayer: Replayer = replayer) -> Load:
+            async def load(rate: float, replayer: Replayer = replayer) -> SideLoad:
                 return await load_at(replayer, chosen, rewriting, rate, steps.seconds)
 
             try:

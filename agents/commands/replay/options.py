@@ -118,7 +118,7 @@ class SelectionRequest:
         Raises:
             ConfigError: the file or the choice is wrong, or nothing is left.
         """
-        from agents.experiments.replay.plan import Choice, choose, name_endpoints
+        from agents.experiments.replay.plan import RequestChoice, choose, name_endpoints
         from agents.experiments.replay.recording import read_recording
         from pipeline.commands.terminal import print_note
         from pipeline.files.listing import listed
@@ -127,7 +127,7 @@ class SelectionRequest:
         recording = read_recording(self.path)
         for note in notes(self.path, recording):
             print_note(note)
-        choice = Choice(self.endpoints, self.allowed, self.mix)
+        choice = RequestChoice(self.endpoints, self.allowed, self.mix)
         chosen, blocked = choose(name_endpoints(recording.requests, self.rules), choice)
         if blocked:
             count, names = blocked.total(), listed(sorted(blocked))

@@ -18,7 +18,7 @@ from pipeline.files.values import address_of
 from pipeline.model.errors import ConfigError
 
 if TYPE_CHECKING:
-    from agents.experiments.replay.experiment import DownstreamConfig, Experiment, ReadCpu, Result
+    from agents.experiments.replay.experiment import DownstreamConfig, ReadCpu, ReplayExperiment, ReplayResult
     from agents.experiments.replay.plan import NamedRequest
 
 _EXAMPLES = """\b
@@ -100,10 +100,10 @@ def run(selection: SelectionRequest, request: _RunRequest, as_json: bool = json_
 
 async def _replay(
     chosen: list[NamedRequest],
-    experiment: Experiment,
+    experiment: ReplayExperiment,
     downstream: DownstreamConfig | None,
     read_cpu: ReadCpu | None,
-) -> Result:
+) -> ReplayResult:
     from agents.experiments.replay.experiment import counted_downstream, run_trials
     from pipeline.commands.terminal import print_note
 
@@ -118,13 +118,13 @@ async def _replay(
         return await run_trials(chosen, experiment, read_cpu=read_cpu, counts=counts, ended=ended)
 
 
-def _experiment(selection: SelectionRequest, request: _RunRequest) -> Experiment:
-    from agents.experiments.replay.experiment import Experiment, PaceConfig
+def _experiment(selection: SelectionRequest, request: _RunRequest) -> ReplayExperiment:
+    from agents.experiments.replay.experiment import PaceConfig, ReplayExperiment
     from agents.experiments.replay.plan import Rewriting
     from agents.experiments.replay.replayer import ReplayConfig
 
     rate = None if request.speed else request.rate or 50.0
-    return Experiment(
+    return ReplayExperiment(
         selection.addresses,
         PaceConfig(rate, request.speed or 1.0, request.requests, request.warm_up, request.trials),
         Rewriting(selection.put),

@@ -8,27 +8,27 @@ from typing import Any
 
 import click
 
-from agents.experiments.replay.capacity import Comparison, Knee
-from agents.experiments.replay.experiment import Result
+from agents.experiments.replay.capacity import CapacityComparison, Knee
+from agents.experiments.replay.experiment import ReplayResult
 from agents.experiments.replay.outcome import EndpointOutcome, Pace, percentile_ms
 from pipeline.commands.tables import Column, print_table
 from pipeline.commands.terminal import print_lines
 
 
-def is_finding(result: Result) -> bool:
+def is_finding(result: ReplayResult) -> bool:
     """Return whether sides answered differently, or side B alone calls downstream."""
     outcomes = result.by_endpoint().values()
     worse = any(outcome.status_differs or outcome.failed[1] > outcome.failed[0] for outcome in outcomes)
     return worse or any(name.startswith("downstream") for name in result.rows.zero_on_a())
 
 
-def show_result(result: Result) -> None:
+def show_result(result: ReplayResult) -> None:
     """Print one row for each endpoint, latencies in milliseconds, and how well the replay kept pace."""
     print_table(_COLUMNS, result.by_endpoint().items())
     print_lines(_remarks(result))
 
 
-def as_object(result: Result) -> dict[str, Any]:
+def as_object(result: ReplayResult) -> dict[str, Any]:
     """Return a result as JSON."""
     endpoints = {
         endpoint: {
@@ -53,7 +53,7 @@ def as_object(result: Result) -> dict[str, Any]:
     }
 
 
-def show_knees(a: Sequence[Knee], b: Sequence[Knee], comparison: Comparison) -> None:
+def show_knees(a: Sequence[Knee], b: Sequence[Knee], comparison: CapacityComparison) -> None:
     """Print the knees of each repeat, and how they compare."""
     columns: tuple[Column[tuple[int, Knee, Knee]], ...] = (
         Column("repeat", lambda row: str(row[0])),
@@ -68,7 +68,7 @@ def show_knees(a: Sequence[Knee], b: Sequence[Knee], comparison: Comparison) -> 
     )
 
 
-def _remarks(result: Result) -> list[str]:
+def _remarks(result: ReplayResult) -> list[str]:
     lines = [_pace(result.paces)]
     for side, called in zip("AB", result.called, strict=True):
         if called:

@@ -2,7 +2,13 @@
 
 from agents.experiments.benchmarks import json_formats, text_formats
 from agents.experiments.benchmarks.changes import BenchmarkChange, find_changes
-from agents.experiments.benchmarks.history import History, Reading, Series, arrange, read_results
+from agents.experiments.benchmarks.history import (
+    BenchmarkHistory,
+    BenchmarkSeries,
+    RunsReading,
+    arrange,
+    read_results,
+)
 from agents.experiments.benchmarks.results import format_names, register
 
 for _format in (*json_formats.FORMATS, *text_formats.FORMATS):
@@ -10,9 +16,9 @@ for _format in (*json_formats.FORMATS, *text_formats.FORMATS):
 
 __all__ = [
     "BenchmarkChange",
-    "History",
-    "Reading",
-    "Series",
+    "BenchmarkHistory",
+    "RunsReading",
+    "BenchmarkSeries",
     "arrange",
     "find_changes",
     "format_names",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from agents.experiments.benchmarks.history import Series
+from agents.experiments.benchmarks.history import BenchmarkSeries
 from pipeline.analysis.detect.change_interval import likeliest, posterior, split_profile
 from pipeline.analysis.detect.offline.segment import LevelShift, segment
 from pipeline.experiments.bisection import suspect_range
@@ -35,7 +35,7 @@ class BenchmarkChange:
         ``first`` and ``last``: a rise over some commits has points between both levels.
     """
 
-    series: Series
+    series: BenchmarkSeries
     index: int
     first: int
     last: int
@@ -57,7 +57,11 @@ class BenchmarkChange:
 
 
 def find_changes(
-    series: Sequence[Series], *, alpha: float = 0.05, threshold: float = 0.0, confidence: float = 0.95
+    series: Sequence[BenchmarkSeries],
+    *,
+    alpha: float = 0.05,
+    threshold: float = 0.0,
+    confidence: float = 0.95,
 ) -> list[BenchmarkChange]:
     """Return the changes of benchmarks, by commit, largest first.
 
@@ -83,7 +87,7 @@ def find_changes(
 
 
 def _change(
-    series: Series, shifts: Sequence[LevelShift], number: int, p_value: float, confidence: float
+    series: BenchmarkSeries, shifts: Sequence[LevelShift], number: int, p_value: float, confidence: float
 ) -> BenchmarkChange:
     shift = shifts[number]
     begin = shifts[number - 1].index if number else 0

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from agents.experiments.benchmarks.results import (
-    Content,
-    Results,
+    FileResults,
+    ResultFile,
     commit_of,
     commits_of,
     find_format,
@@ -29,7 +29,7 @@ MOST_BYTES = 256 * 1024**2
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class BenchmarkSeries:
     """One benchmark over commits.
 
     Args:
@@ -46,29 +46,29 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class BenchmarkHistory:
     """All benchmarks over the same commits, oldest first; ``commits`` names them by id, or by their file."""
 
     commits: tuple[str, ...]
     times: FloatArray  # (commits,) epoch seconds, NaN where no file says it
-    series: tuple[Series, ...]
+    series: tuple[BenchmarkSeries, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class BenchmarkRun:
     """Results of one file, and the commit that they belong to."""
 
     path: Path
     format: str
-    results: Results
+    results: FileResults
     commit: str
 
 
 @dataclass(slots=True)
-class Reading:
+class RunsReading:
     """Runs that were read, and the files that were passed over."""
 
-    runs: list[Run] = field(default_factory=list)
+    runs: list[BenchmarkRun] = field(default_factory=list)
     unknown: list[Path] = field(default_factory=list)  # files of folders that hold no results
 
     @property
@@ -77,13 +77,13 @@ class Reading:
         return sum(run.results.invalid for run in self.runs)
 
 
-def read_results(paths: Sequence[Path], advance: Callable[[], object] = lambda: None) -> Reading:
+def read_results(paths: Sequence[Path], advance: Callable[[], object] = lambda: None) -> RunsReading:
     """Read files, and all files under folders that hold results.
 
     Raises:
         ConfigError: a file that was named cannot be read or is of no known format, or nothing is left.
     """
-    reading = Reading()
+    reading = RunsReading()
     for path in paths:
         for file in _files(path):
             advance()
@@ -99,7 +99,7 @@ def read_results(paths: Sequence[Path], advance: Callable[[], object] = lambda: 
     return reading
 
 
-def arrange(runs: Sequence[Run], order: Sequence[str] = ()) -> History:
+def arrange(runs: Sequence[BenchmarkRun], order: Sequence[str] = ()) -> BenchmarkHistory:
     """Put runs in the order of commits, and the repetitions of one commit together.
 
     Args:
@@ -127,7 +127,7 @@ def arrange(runs: Sequence[Run], order: Sequence[str] = ()) -> History:
             better[key] = measurement.more_is_better
             values.setdefault(key, [[] for _ in commits])[column[run.commit]] += measurement.values
     series = tuple(
-        Series(
+        BenchmarkSeries(
             name,
             unit,
             better[name, unit],
@@ -135,7 +135,7 @@ def arrange(runs: Sequence[Run], order: Sequence[str] = ()) -> History:
         )
         for (name, unit), columns in values.items()
     )
-    return History(tuple(commits), np.array([times[commit] for commit in commits]), series)
+    return BenchmarkHistory(tuple(commits), np.array([times[commit] for commit in commits]), series)
 
 
 def _files(path: Path) -> Iterable[Path]:
@@ -149,20 +149,20 @@ def _files(path: Path) -> Iterable[Path]:
         return sorted(file for file in paths if file.is_file())
 
 
-def _read(path: Path) -> Run | None:
+def _read(path: Path) -> BenchmarkRun | None:
     with file_errors(path), path.open("rb") as file:
         data = file.read(MOST_BYTES + 1)
     if len(data) > MOST_BYTES:
         raise ConfigError(f"{path}: more than {MOST_BYTES // 1024**2} MiB")
     try:
-        content = Content.of(path, data)
+        content = ResultFile.of(path, data)
     except ConfigError:
         return None
     format_ = find_format(content)
     if not format_:
         return None
     results = format_.read(content)
-    return Run(path, format_.name, results, results.commit or _named(path) or str(path))
+    return BenchmarkRun(path, format_.name, results, results.commit or _named(path) or str(path))
 
 
 def _named(path: Path) -> str:
@@ -174,7 +174,7 @@ def _names(path: Path) -> tuple[str, ...]:
     return path.stem, *reversed(path.parent.parts)
 
 
-def _resolved(run: Run, order: Sequence[str], position: dict[str, int]) -> str:
+def _resolved(run: BenchmarkRun, order: Sequence[str], position: dict[str, int]) -> str:
     """Return the commit of a run, empty if the order lacks it.
 
     One abbreviated id in a hundred is digits alone: if ``order`` has such a commit, they are no date.

@@ -9,10 +9,10 @@ from typing import Any
 import orjson
 
 from agents.experiments.benchmarks.results import (
-    Content,
     Entries,
-    Format,
-    Results,
+    FileResults,
+    ResultFile,
+    ResultFormat,
     commit_of,
     objects,
     part,
@@ -24,7 +24,7 @@ _CRITERION_BASES = {"new", "base"}
 """Folders of one benchmark under ``target/criterion`` in which its last estimates lie."""
 
 
-def _pytest_benchmark(content: Content) -> Results:
+def _pytest_benchmark(content: ResultFile) -> FileResults:
     document, entries = content.document, Entries()
     for entry in objects(document["benchmarks"]):
         stats = part(entry, "stats")
@@ -33,7 +33,7 @@ def _pytest_benchmark(content: Content) -> Results:
     return entries.results(commit.get("id"), document.get("datetime") or commit.get("time"))
 
 
-def _google_benchmark(content: Content) -> Results:
+def _google_benchmark(content: ResultFile) -> FileResults:
     document = content.document
     repeated: dict[tuple[str, str], list[object]] = {}
     for entry in objects(document["benchmarks"]):
@@ -47,7 +47,7 @@ def _google_benchmark(content: Content) -> Results:
     return _repeated(repeated).results(time=part(document, "context").get("date"))
 
 
-def _jmh(content: Content) -> Results:
+def _jmh(content: ResultFile) -> FileResults:
     entries = Entries()
     for entry in objects(content.document):
         metric = part(entry, "primaryMetric")
@@ -61,14 +61,14 @@ def _jmh(content: Content) -> Results:
     return entries.results()
 
 
-def _hyperfine(content: Content) -> Results:
+def _hyperfine(content: ResultFile) -> FileResults:
     entries = Entries()
     for entry in objects(content.document["results"]):
         entries.add(entry.get("command"), "s", entry.get("times") or entry.get("median") or entry.get("mean"))
     return entries.results()
 
 
-def _asv(content: Content) -> Results:
+def _asv(content: ResultFile) -> FileResults:
     document, entries = content.document, Entries()
     columns = document.get("result_columns")
     names = columns if isinstance(columns, list) else ["result"]
@@ -97,7 +97,7 @@ def _combinations(name: str, parameters: Iterable[object]) -> list[str]:
     return [f"{name}[{text[1:]}]" if text else name for text in texts]
 
 
-def _criterion(content: Content) -> Results:
+def _criterion(content: ResultFile) -> FileResults:
     """Read ``estimates.json``, whose benchmark is the folder that it lies in."""
     folders = [folder for folder in PurePath(content.path).parent.parts if folder not in _CRITERION_BASES]
     if "criterion" in folders:
@@ -109,7 +109,7 @@ def _criterion(content: Content) -> Results:
     return entries.results()
 
 
-def _cargo_criterion(content: Content) -> Results:
+def _cargo_criterion(content: ResultFile) -> FileResults:
     entries = Entries()
     for line in content.text.splitlines():
         message = _object(line)
@@ -119,7 +119,7 @@ def _cargo_criterion(content: Content) -> Results:
     return entries.results()
 
 
-def _critcmp(content: Content) -> Results:
+def _critcmp(content: ResultFile) -> FileResults:
     document, entries = content.document, Entries()
     for name, benchmark in document["benchmarks"].items():
         estimates = part(benchmark, "criterion_estimates_v1")
@@ -147,10 +147,10 @@ def _object(line: str) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _has(*names: str, **kinds: type) -> Callable[[Content], bool]:
+def _has(*names: str, **kinds: type) -> Callable[[ResultFile], bool]:
     """Return a function that recognises an object with these members, of these types."""
 
-    def recognises(content: Content) -> bool:
+    def recognises(content: ResultFile) -> bool:
         document = content.document
         return (
             isinstance(document, dict)
@@ -161,7 +161,7 @@ def _has(*names: str, **kinds: type) -> Callable[[Content], bool]:
     return recognises
 
 
-def _is_jmh(content: Content) -> bool:
+def _is_jmh(content: ResultFile) -> bool:
     document = content.document
     return bool(
         isinstance(document, list)
@@ -170,18 +170,18 @@ def _is_jmh(content: Content) -> bool:
     )
 
 
-def _is_criterion(content: Content) -> bool:
+def _is_criterion(content: ResultFile) -> bool:
     return "point_estimate" in part(content.document, "mean")
 
 
 FORMATS = (
-    Format("pytest-benchmark", _has("machine_info", benchmarks=list), _pytest_benchmark),
-    Format("google-benchmark", _has("context", benchmarks=list), _google_benchmark),
-    Format("jmh", _is_jmh, _jmh),
-    Format("asv", _has("commit_hash", results=dict), _asv),
-    Format("hyperfine", _has(results=list), _hyperfine),
-    Format("critcmp", _has(benchmarks=dict), _critcmp),
-    Format("criterion", _is_criterion, _criterion),
-    Format("cargo-criterion", lambda content: '"benchmark-complete"' in content.text, _cargo_criterion),
+    ResultFormat("pytest-benchmark", _has("machine_info", benchmarks=list), _pytest_benchmark),
+    ResultFormat("google-benchmark", _has("context", benchmarks=list), _google_benchmark),
+    ResultFormat("jmh", _is_jmh, _jmh),
+    ResultFormat("asv", _has("commit_hash", results=dict), _asv),
+    ResultFormat("hyperfine", _has(results=list), _hyperfine),
+    ResultFormat("critcmp", _has(benchmarks=dict), _critcmp),
+    ResultFormat("criterion", _is_criterion, _criterion),
+    ResultFormat("cargo-criterion", lambda content: '"benchmark-complete"' in content.text, _cargo_criterion),
 )
 """Formats in order: the first one that recognises a file reads it."""

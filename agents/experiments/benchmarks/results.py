@@ -41,7 +41,7 @@ class Measurement:
 
 
 @dataclass(frozen=True, slots=True)
-class Results:
+class FileResults:
     """Results of one file; ``commit`` is empty and ``time`` NaN if the file has none."""
 
     measurements: list[Measurement]
@@ -51,7 +51,7 @@ class Results:
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
+class ResultFile:
     """A file: its name, its text and, if it is JSON, the document."""
 
     path: Path
@@ -59,7 +59,7 @@ class Content:
     document: Any = None
 
     @classmethod
-    def of(cls, path: Path, data: bytes) -> Content:
+    def of(cls, path: Path, data: bytes) -> ResultFile:
         """Decode a file.
 
         Raises:
@@ -87,18 +87,18 @@ def _document(text: str) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class ResultFormat:
     """One format of result files."""
 
     name: str
-    recognises: Callable[[Content], bool]
-    read: Callable[[Content], Results]
+    recognises: Callable[[ResultFile], bool]
+    read: Callable[[ResultFile], FileResults]
 
 
-_registry: dict[str, Format] = {}
+_registry: dict[str, ResultFormat] = {}
 
 
-def register(format_: Format) -> None:
+def register(format_: ResultFormat) -> None:
     """Add a format; if several recognise a file, the one added first reads it."""
     _registry[format_.name] = format_
 
@@ -108,7 +108,7 @@ def format_names() -> tuple[str, ...]:
     return tuple(_registry)
 
 
-def find_format(content: Content) -> Format | None:
+def find_format(content: ResultFile) -> ResultFormat | None:
     """Return the format of a file."""
     return next((format_ for format_ in _registry.values() if format_.recognises(content)), None)
 
@@ -135,9 +135,9 @@ class Entries:
         else:
             self.invalid += 1
 
-    def results(self, commit: object = "", time: object = "") -> Results:
+    def results(self, commit: object = "", time: object = "") -> FileResults:
         """Return the results that were collected."""
-        return Results(self.found, commit_of(commit), moment_of(time), self.invalid)
+        return FileResults(self.found, commit_of(commit), moment_of(time), self.invalid)
 
 
 def objects(values: object) -> Iterator[Mapping[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from agents.experiments.benchmarks.results import Content, Entries, Format, Results
+from agents.experiments.benchmarks.results import Entries, FileResults, ResultFile, ResultFormat
 
 _GO = re.compile(r"^(Benchmark\S*)\s+\d+\s+(.+)$", re.MULTILINE)
 _GO_BEGINS = re.compile(r"^Benchmark", re.MULTILINE)
@@ -14,7 +14,7 @@ _BENCHER = re.compile(r"^test (\S.*?)\s+\.\.\. bench:\s+([0-9,.]+) (ns|us|ms|s)/
 _BENCHER_BEGINS = re.compile(r"^test .* \.\.\. bench:", re.MULTILINE)
 
 
-def _go(content: Content) -> Results:
+def _go(content: ResultFile) -> FileResults:
     """Read lines such as ``BenchmarkSum-8  1000  1234 ns/op  16 B/op``: pairs of value and unit."""
     repeated: dict[tuple[str, str], list[float]] = {}
     entries = Entries()
@@ -31,7 +31,7 @@ def _go(content: Content) -> Results:
     return entries.results()
 
 
-def _bencher(content: Content) -> Results:
+def _bencher(content: ResultFile) -> FileResults:
     entries = Entries()
     lines = _BENCHER.findall(content.text)
     entries.invalid = len(_BENCHER_BEGINS.findall(content.text)) - len(lines)
@@ -48,6 +48,6 @@ def _number(text: str) -> float:
 
 
 FORMATS = (
-    Format("go", lambda content: bool(_GO.search(content.text)), _go),
-    Format("bencher", lambda content: bool(_BENCHER.search(content.text)), _bencher),
+    ResultFormat("go", lambda content: bool(_GO.search(content.text)), _go),
+    ResultFormat("bencher", lambda content: bool(_BENCHER.search(content.text)), _bencher),
 )

@@ -17,7 +17,7 @@ FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class BisectionTask:
     """The task of a bisection; a state file belongs to one task."""
 
     first: str  # id of the version before the range
@@ -35,7 +35,7 @@ class Journal:
     """
 
     path: Path | None
-    task: Task
+    task: BisectionTask
     lines: list[dict[str, Any]] = field(default_factory=list)
     _file: IO[bytes] | None = None
 

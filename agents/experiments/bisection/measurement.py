@@ -21,7 +21,7 @@ _BAD_CODES = range(1, 128)
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
+class CommitMeasurement:
     """One measurement, or why there is none.
 
     Args:
@@ -33,7 +33,7 @@ class Measure:
     failure: str = ""
 
 
-Reading = Callable[[Finished, Path], Measure]
+Reading = Callable[[Finished, Path], CommitMeasurement]
 """Reads the measurement of a finished run in the folder of its work tree."""
 
 
@@ -52,14 +52,14 @@ def reading_of(*, exit_code: bool, results: Path | None, benchmark: str | None) 
     return _number
 
 
-def _exit_code(finished: Finished, folder: Path) -> Measure:
+def _exit_code(finished: Finished, folder: Path) -> CommitMeasurement:
     del folder
     if finished.code in (0, None) or finished.code == SKIP_CODE or finished.code not in _BAD_CODES:
-        return Measure(0.0) if finished.code == 0 else _failed(finished)
-    return Measure(1.0)
+        return CommitMeasurement(0.0) if finished.code == 0 else _failed(finished)
+    return CommitMeasurement(1.0)
 
 
-def _number(finished: Finished, folder: Path) -> Measure:
+def _number(finished: Finished, folder: Path) -> CommitMeasurement:
     del folder
     if finished.code != 0:
         return _failed(finished)
@@ -69,11 +69,11 @@ def _number(finished: Finished, folder: Path) -> Measure:
     except ValueError:
         value = math.nan
     if math.isfinite(value):
-        return Measure(value)
+        return CommitMeasurement(value)
     return _none(f"its last line is no number: {last[:80]!r}")
 
 
-def _results(finished: Finished, path: Path, benchmark: str | None) -> Measure:
+def _results(finished: Finished, path: Path, benchmark: str | None) -> CommitMeasurement:
     if finished.code != 0:
         return _failed(finished)
     try:
@@ -88,12 +88,12 @@ def _results(finished: Finished, path: Path, benchmark: str | None) -> Measure:
     if len(named) != 1:
         names = listed(sorted({benchmark_series.name for benchmark_series in series}), benchmark or "")
         return _none(f"{path.name}: not one benchmark{f' {benchmark}' if benchmark else ''}, but {names}")
-    return Measure(float(np.nanmedian(named[0].levels)))
+    return CommitMeasurement(float(np.nanmedian(named[0].levels)))
 
 
-def _failed(finished: Finished) -> Measure:
+def _failed(finished: Finished) -> CommitMeasurement:
     return _none(f"run: {finished.reason}")
 
 
-def _none(failure: str) -> Measure:
-    return Measure(math.nan, failure)
+def _none(failure: str) -> CommitMeasurement:
+    return CommitMeasurement(math.nan, failure)

@@ -10,7 +10,7 @@ from agents.experiments.bisection.journal import Journal
 from agents.experiments.bisection.measurement import Reading
 from agents.experiments.bisection.workbench import Workbench
 from agents.source.changes.git import Commit, GitError, Repository
-from pipeline.experiments.bisection import Record, SearchConfig, Standing, standing_of
+from pipeline.experiments.bisection import BisectionConfig, SearchRecord, SearchState, standing_of
 from pipeline.model import FloatArray
 
 MOST_COMMITS = 20_000
@@ -18,7 +18,7 @@ MOST_COMMITS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class CommitRange:
     """A range of commits. Version 0 is ``first``, which is not suspected; version i is the i-th commit."""
 
     first: str
@@ -30,7 +30,7 @@ class Span:
         return (self.first, *(commit.sha for commit in self.commits))
 
 
-def read_span(repository: Path, revisions: str) -> Span:
+def read_span(repository: Path, revisions: str) -> CommitRange:
     """Return the commits of ``A..B``, along first parents: what a merge brought in counts as that merge.
 
     Raises:
@@ -43,7 +43,7 @@ def read_span(repository: Path, revisions: str) -> Span:
         raise GitError(f"{revisions}: has more than {MOST_COMMITS:,} commits")
     if not commits[0].parent:
         raise GitError(f"{revisions}: begins with the first commit of all; nothing is before it")
-    return Span(commits[0].parent, tuple(commits))
+    return CommitRange(commits[0].parent, tuple(commits))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,21 +58,21 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Plan:
+class BisectionPlan:
     """Plan of a bisection: the commits, their probabilities, when it ends, and how versions are measured."""
 
-    span: Span
+    span: CommitRange
     prior: FloatArray
-    config: SearchConfig
+    config: BisectionConfig
     session: Session
 
 
 def bisect_range(
-    plan: Plan,
+    plan: BisectionPlan,
     workbench: Workbench,
     journal: Journal,
-    report: Callable[[Standing, Sequence[object]], object] = lambda *_: None,
-) -> Standing:
+    report: Callable[[SearchState, Sequence[object]], object] = lambda *_: None,
+) -> SearchState:
     """Build and measure versions until the commit is found, or the budget ends.
 
     Args:
@@ -103,10 +103,10 @@ def skipped(journal: Journal) -> dict[str, str]:
     return {str(line["commit"]): str(line["skipped"]) for line in journal.of("skipped")}
 
 
-def _record(journal: Journal, number: dict[str, int], ready: set[int]) -> Record:
+def _record(journal: Journal, number: dict[str, int], ready: set[int]) -> SearchRecord:
     lines = [line for line in journal.lines if line["commit"] in number]
     built = [line for line in lines if "built" in line or line.get("of") == "build"]
-    return Record(
+    return SearchRecord(
         [(number[line["commit"]], float(line["value"])) for line in lines if "value" in line],
         frozenset(number[line["commit"]] for line in lines if "skipped" in line),
         [float(line["seconds"]) for line in built],

@@ -43,7 +43,7 @@ class Steps:
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class SideLoad:
     """Figures of a side at one rate."""
 
     rate: float
@@ -62,11 +62,11 @@ class Knee:
 
     rate: float
     broke: bool  # False: it held at all rates that were tried
-    loads: tuple[Load, ...]
+    loads: tuple[SideLoad, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class CapacityComparison:
     """Knees of both sides over repeats."""
 
     a: float  # mean requests a second
@@ -79,7 +79,7 @@ class Comparison:
 
 async def load_at(
     replayer: Replayer, chosen: Sequence[NamedRequest], rewriting: Rewriting, rate: float, seconds: float
-) -> Load:
+) -> SideLoad:
     """Send requests at a rate to the single side of a replayer, and return its figures."""
     count = max(5, round(rate * seconds))
     schedule = at_rate(chosen, rate, count - count // 5, count // 5)
@@ -87,15 +87,17 @@ async def load_at(
     return load_of(rate, replayed)
 
 
-def load_of(rate: float, replayed: Replayed) -> Load:
+def load_of(rate: float, replayed: Replayed) -> SideLoad:
     """Return the figures of the single side of a replay, without its warm-up."""
     counted = [exchange.served[0] for exchange in replayed.exchanges if not exchange.request.warm_up]
     latencies = np.array([served.latency_s for served in counted])
     bad = sum(not served.status or served.status >= 500 for served in counted)
-    return Load(rate, float(np.percentile(latencies, 99)), bad / len(counted), pace_of(replayed).lag_p99_s)
+    return SideLoad(
+        rate, float(np.percentile(latencies, 99)), bad / len(counted), pace_of(replayed).lag_p99_s
+    )
 
 
-async def find_knee(steps: Steps, objective: Objective, load: Callable[[float], Awaitable[Load]]) -> Knee:
+async def find_knee(steps: Steps, objective: Objective, load: Callable[[float], Awaitable[SideLoad]]) -> Knee:
     """Raise the rate until the objective breaks, and return the knee.
 
     The knee is between the last rate that held and the one that broke: where linear interpolation of log p99
@@ -106,7 +108,7 @@ async def find_knee(steps: Steps, objective: Objective, load: Callable[[float], 
         objective: Bounds that have to hold.
         load: Sends requests at a rate and returns the figures.
     """
-    loads: list[Load] = []
+    loads: list[SideLoad] = []
     for rate in steps.rates():
         loads.append(await load(rate))
         if not loads[-1].holds(objective):
@@ -114,18 +116,20 @@ async def find_knee(steps: Steps, objective: Objective, load: Callable[[float], 
     return Knee(loads[-1].rate, False, tuple(loads))
 
 
-def compare_knees(a: Sequence[float], b: Sequence[float], alpha: float = 0.05) -> Comparison:
+def compare_knees(a: Sequence[float], b: Sequence[float], alpha: float = 0.05) -> CapacityComparison:
     """Compare the knees of both sides, repeat by repeat, by Student's test of relative differences."""
     mean = float(np.mean(a))
     differences: FloatArray = ((np.array(b) - np.array(a)) / mean)[None]
     if len(a) < 2:
-        return Comparison(mean, float(np.mean(b)), float(differences.mean()), -math.inf, math.inf, 1.0)
+        return CapacityComparison(
+            mean, float(np.mean(b)), float(differences.mean()), -math.inf, math.inf, 1.0
+        )
     test = paired_t_test(differences, alpha)
     figures = (test.difference, test.low, test.high, test.p_value)
-    return Comparison(mean, float(np.mean(b)), *(float(figure[0]) for figure in figures))
+    return CapacityComparison(mean, float(np.mean(b)), *(float(figure[0]) for figure in figures))
 
 
-def _crossing(loads: Sequence[Load], objective: Objective) -> float:
+def _crossing(loads: Sequence[SideLoad], objective: Objective) -> float:
     broken = loads[-1]
     if len(loads) < 2:
         return broken.rate

@@ -53,7 +53,7 @@ def address_of_url(url: str) -> Address:
 
 
 @dataclass(slots=True)
-class Answer:
+class ReplayedAnswer:
     """Answer to one request. Times are of ``time.perf_counter``."""
 
     status: int = 0  # 0: no answer
@@ -83,7 +83,7 @@ def request_head(
     return "\r\n".join((*lines, "")).encode("latin-1", "replace")
 
 
-Done = Callable[[Answer], None]
+Done = Callable[[ReplayedAnswer], None]
 
 
 class Connection(asyncio.Protocol):
@@ -92,7 +92,7 @@ class Connection(asyncio.Protocol):
     def __init__(self, released: Callable[[Connection], None]) -> None:
         self._released = released
         self._transport: asyncio.Transport | None = None
-        self._answer: Answer | None = None
+        self._answer: ReplayedAnswer | None = None
         self._done: Done | None = None
         self._buffer = bytearray()
         self._reader: _Reader | None = None
@@ -109,7 +109,7 @@ class Connection(asyncio.Protocol):
         """Write a request; ``done`` is called with its answer."""
         assert self._transport
         assert self._done is None
-        self._answer, self._done, self._no_body = Answer(sent=perf_counter()), done, head_only
+        self._answer, self._done, self._no_body = ReplayedAnswer(sent=perf_counter()), done, head_only
         self._transport.write(data)
 
     def data_received(self, data: bytes) -> None:
@@ -184,7 +184,7 @@ class Connection(asyncio.Protocol):
         self.close()
         self._hand_over(answer)
 
-    def _hand_over(self, answer: Answer) -> None:
+    def _hand_over(self, answer: ReplayedAnswer) -> None:
         done, self._done, self._answer, self._reader = self._done, None, None, None
         self._buffer.clear()
         assert done
@@ -246,7 +246,7 @@ class _Reader:
             del buffer[: end + 2 + size + 2]
 
 
-def _reader_of(answer: Answer, *, no_body: bool) -> _Reader:
+def _reader_of(answer: ReplayedAnswer, *, no_body: bool) -> _Reader:
     if no_body or answer.status in (204, 304):
         return _Reader(0, chunked=False)
     if any("chunked" in value.lower() for value in answer.header("Transfer-Encoding")):

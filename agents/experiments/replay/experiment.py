@@ -52,7 +52,7 @@ class DownstreamConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Experiment:
+class ReplayExperiment:
     """Sides, and how requests are sent to them."""
 
     sides: tuple[Address, Address]
@@ -62,7 +62,7 @@ class Experiment:
 
 
 @dataclass(slots=True)
-class Result:
+class ReplayResult:
     """Measurements of an experiment."""
 
     rows: TrialRows
@@ -96,7 +96,9 @@ class Result:
             self.called[side].update(count.by_endpoint)
 
 
-def make_plan(chosen: Sequence[NamedRequest], experiment: Experiment, began: int) -> list[PlannedRequest]:
+def make_plan(
+    chosen: Sequence[NamedRequest], experiment: ReplayExperiment, began: int
+) -> list[PlannedRequest]:
     """Return the requests of one trial.
 
     Args:
@@ -114,14 +116,14 @@ def make_plan(chosen: Sequence[NamedRequest], experiment: Experiment, began: int
 
 async def run_trials(
     chosen: Sequence[NamedRequest],
-    experiment: Experiment,
+    experiment: ReplayExperiment,
     *,
     read_cpu: ReadCpu | None = None,
     counts: Sequence[CallCounts] = (),
     ended: Callable[[], None] = lambda: None,
-    into: Result | None = None,
+    into: ReplayResult | None = None,
     first: int = 1,
-) -> Result:
+) -> ReplayResult:
     """Replay the trials of an experiment one after another.
 
     Args:
@@ -136,7 +138,7 @@ async def run_trials(
     Raises:
         ConfigError: a side cannot be reached.
     """
-    result = into or Result(TrialRows(experiment.replay.timings))
+    result = into or ReplayResult(TrialRows(experiment.replay.timings))
     replayer = Replayer(experiment.sides, experiment.replay, read_cpu)
     began = 0
     try:

@@ -26,7 +26,7 @@ _LEFT_OUT = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class RequestChoice:
     """Choice of the requests to replay."""
 
     endpoints: tuple[str, ...] = ()
@@ -83,7 +83,9 @@ def name_endpoints(
     ]
 
 
-def choose(requests: Sequence[NamedRequest], choice: Choice) -> tuple[list[NamedRequest], Counter[str]]:
+def choose(
+    requests: Sequence[NamedRequest], choice: RequestChoice
+) -> tuple[list[NamedRequest], Counter[str]]:
     """Return the requests that may be replayed, and the number of blocked ones by endpoint.
 
     Raises:
@@ -174,7 +176,7 @@ def matches(endpoint: str, globs: Iterable[str]) -> bool:
     )
 
 
-def _mixed(requests: Sequence[NamedRequest], choice: Choice) -> list[NamedRequest]:
+def _mixed(requests: Sequence[NamedRequest], choice: RequestChoice) -> list[NamedRequest]:
     """Draw as many requests as there are, with the shares of a mix, each group in recorded order."""
     groups: dict[str, list[NamedRequest]] = defaultdict(list)
     for request in requests:

@@ -19,7 +19,7 @@ from typing import IO, Protocol, cast
 
 from agents.experiments.replay.recording import RecordedRequest, encode_cut, encode_head, encode_request
 from agents.experiments.replay.redaction import Redaction, Unreadable
-from agents.experiments.replay.sampling import Drawn, Sampler, SamplingConfig
+from agents.experiments.replay.sampling import Drawn, RequestSampler, SamplingConfig
 from pipeline.model.clock import Clock, system_clock
 from pipeline.model.errors import file_errors
 
@@ -81,7 +81,7 @@ class Recorder:
         """Requests seen, recorded, and not recorded: not_sampled, too_large, unreadable, no_room, errors."""
         self._config = config or RecorderConfig()
         self._clock = clock
-        self._sampler = Sampler(self._config.sampling, draw, self._config.max_waiting_bytes)
+        self._sampler = RequestSampler(self._config.sampling, draw, self._config.max_waiting_bytes)
         self._waiting: deque[tuple[float, RecordedRequest] | str] = deque()
         self._waiting_bytes = 0
         self._wake = threading.Condition()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 
-from agents.experiments.replay.connection import Address, Answer, Connection, Pool, request_head
+from agents.experiments.replay.connection import Address, Connection, Pool, ReplayedAnswer, request_head
 from agents.experiments.replay.plan import PlannedRequest
 from agents.experiments.replay.timing import server_timings
 from agents.experiments.replay.trace import Trace
@@ -60,7 +60,7 @@ class Exchange:
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
+class ReplaySlice:
     """A slice of a replay: requests sent, and CPU seconds of each side, up to its end."""
 
     requests: int
@@ -72,7 +72,7 @@ class Replayed:
     """Measurements of a replay."""
 
     exchanges: list[Exchange] = field(default_factory=list)  # by index, including warm-up
-    slices: list[Slice] = field(default_factory=list)
+    slices: list[ReplaySlice] = field(default_factory=list)
     """Ends of slices; the first is the end of the warm-up."""
     sending_s: float = 0.0
     """Seconds from the first due time to the last request sent."""
@@ -170,7 +170,7 @@ class Replayer:
 
     def _end_slice(self, requests: int, result: Replayed) -> None:
         if self._read_cpu:
-            result.slices.append(Slice(requests, self._read_cpu()))
+            result.slices.append(ReplaySlice(requests, self._read_cpu()))
 
     def _begin(self, pair: _Pair) -> None:
         """Send a request at once if its session and connections allow it, else as soon as they do."""
@@ -210,7 +210,7 @@ class Replayer:
                 pool.release(connection)
             now = perf_counter()
             for side in range(len(self._pools)):
-                self._take(pair, side, Answer(sent=now, ended=now, error=f"no connection: {error}"))
+                self._take(pair, side, ReplayedAnswer(sent=now, ended=now, error=f"no connection: {error}"))
             return
         self._send(pair, taken)
 
@@ -241,7 +241,7 @@ class Replayer:
             self._heads[side][request.source] = head
         return head + trace + request.body
 
-    def _take(self, pair: _Pair, side: int, answer: Answer) -> None:
+    def _take(self, pair: _Pair, side: int, answer: ReplayedAnswer) -> None:
         pair.served[side] = Served(
             status=answer.status,
             latency_s=answer.ended - pair.due,

@@ -47,7 +47,7 @@ class Drawn:
     cut: tuple[str, ...] = ()
 
 
-class Sampler:
+class RequestSampler:
     """Draws requests. It is not thread-safe.
 
     Args:

@@ -23,7 +23,7 @@ MERGED_FRAMES = 5_000_000
 _STACK_FRAMES = 20  # frames that take as much memory as an empty stack
 
 
-class Found:
+class LeftOutSamples:
     """Samples without frames and invalid records, counted as a profile is read."""
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ def count_samples(reading: Reading, *, lines: bool = False) -> StackSamples:
         reading: The profile.
         lines: Keep files and lines of frames, so that two lines of one function are two stacks.
     """
-    tally = Found()
+    tally = LeftOutSamples()
     totals: dict[Stack, float] = {}
     for stack, weight in tally.samples(reading.records):
         spelt = stack if lines else tuple(map(without_line, stack))

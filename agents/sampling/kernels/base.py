@@ -46,7 +46,7 @@ class Sampling:
     call_graph: CallGraph = "fp"
 
 
-class Run(Protocol):
+class KernelRun(Protocol):
     """One run of a kernel on a process. Its state changes in threads of its own."""
 
     @property
@@ -80,7 +80,7 @@ class Run(Protocol):
 class Kernel(Protocol):
     """A kernel: starts runs of a sampler."""
 
-    def start(self, pid: int, wake: Callable[[], None]) -> Run:
+    def start(self, pid: int, wake: Callable[[], None]) -> KernelRun:
         """Start a run on a process and call ``wake``, from any thread, whenever its state changes."""
 
 
@@ -146,7 +146,7 @@ class AutoKernel:
         if not self._kernels:
             raise SamplerError("; ".join(self._missing.values()))
 
-    def start(self, pid: int, wake: Callable[[], None]) -> Run:
+    def start(self, pid: int, wake: Callable[[], None]) -> KernelRun:
         """Start a run of the kernel that suits; if none does, the run has ended and has the reason."""
         present = runtimes(see_process(pid, self._proc))
         names = _suitable(present)

@@ -17,7 +17,7 @@ from agents.sampling.rates.frequency import (
 )
 from agents.sampling.rates.pruning import (
     SHARES,
-    Curve,
+    PruningCurve,
     PruningPlan,
     Trial,
     busy_threads,
@@ -31,7 +31,7 @@ from agents.sampling.rates.pruning import (
 
 __all__ = [
     "SHARES",
-    "Curve",
+    "PruningCurve",
     "Divergence",
     "FrequencyConfig",
     "FrequencyState",

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pipeline.analysis.detect.detectable import Look, Traffic, samples_to_detect
-from pipeline.analysis.detect.short_term import Windows
+from pipeline.analysis.detect.detectable import Look, ServiceTraffic, samples_to_detect
+from pipeline.analysis.detect.short_term import WindowIndexes
 from pipeline.settings.workloads import Workload
 from pipeline.views.report.detectability import look_of
 
@@ -31,16 +31,16 @@ class RateCase:
     series: int = SERIES
     noise: tuple[float, float] = NOISE
 
-    def traffic(self, rate_hz: float) -> tuple[Traffic, Traffic]:
+    def traffic(self, rate_hz: float) -> tuple[ServiceTraffic, ServiceTraffic]:
         """Return the traffic at a rate, with the least and the most noise."""
-        least, most = (Traffic(self.processors * rate_hz, self.series, noise) for noise in self.noise)
+        least, most = (ServiceTraffic(self.processors * rate_hz, self.series, noise) for noise in self.noise)
         return least, most
 
 
 def look_at(workload: Workload) -> Look:
     """Return what a scan of a workload compares."""
     ends = (workload.historical_s, workload.historical_s + workload.analysis_s, workload.span_s)
-    return look_of(workload, Windows(*(round(end / workload.resolution_s) for end in ends)))
+    return look_of(workload, WindowIndexes(*(round(end / workload.resolution_s) for end in ends)))
 
 
 def threshold_of(workload: Workload, gcpu: float = GCPU) -> float:

@@ -33,7 +33,7 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
+class PruningCurve:
     """A curve ``start + scale · ln(1 + bend · share)``; a straight line as the bend goes to 0."""
 
     start: float
@@ -170,21 +170,21 @@ def _own_samples(stacks: Mapping[Stack, int]) -> Counter[str]:
     return own
 
 
-def fit_curve(shares: Sequence[float], values: Sequence[float]) -> Curve:
-    """Fit a curve to measurements, by least squares; see ``Curve``.
+def fit_curve(shares: Sequence[float], values: Sequence[float]) -> PruningCurve:
+    """Fit a curve to measurements, by least squares; see ``PruningCurve``.
 
     Args:
         shares: Of pruned samples, two different ones at least.
         values: Measurement at each share.
     """
     x, y = np.asarray(shares, dtype=np.float64), np.asarray(values, dtype=np.float64)
-    best: tuple[float, Curve] | None = None
+    best: tuple[float, PruningCurve] | None = None
     for bend in _BENDS:
         design = np.column_stack([np.ones(len(x)), np.log1p(bend * x)])
         (start, scale), *_ = np.linalg.lstsq(design, y, rcond=None)
         missed = float(((design @ [start, scale] - y) ** 2).sum())
         if best is None or missed < best[0]:
-            best = missed, Curve(float(start), float(scale), bend)
+            best = missed, PruningCurve(float(start), float(scale), bend)
     assert best is not None
     return best[1]
 

@@ -3,7 +3,7 @@
 from agents.source.changes.diff import parse_diff
 from agents.source.changes.git import Commit, Repository
 from agents.source.changes.history import Described, Versions, change_message, describe_commit, read_change
-from agents.source.changes.watch import Branch, Deployment, State, Tags, Watch, follow
+from agents.source.changes.watch import Branch, Deployment, PublishedState, Tags, Watch, follow
 from agents.source.changes.work_tree import DIFF, WorkTree
 
 __all__ = [
@@ -13,7 +13,7 @@ __all__ = [
     "Deployment",
     "Described",
     "Repository",
-    "State",
+    "PublishedState",
     "Tags",
     "Versions",
     "Watch",

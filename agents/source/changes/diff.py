@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from agents.source.changes.patch import FilePatch, Hunk, Line, line_of
+from agents.source.changes.patch import FilePatch, Hunk, PatchLine, line_of
 from pipeline.model.errors import ConfigError
 
 Mark = Literal[b" ", b"-", b"+"]
@@ -141,8 +141,8 @@ def patch_of(diff: FileDiff, blobs: tuple[str, str]) -> FilePatch:
 
 def _changed(hunk: DiffHunk) -> Iterator[Hunk]:
     """Yield the changed lines of a hunk, a part for each run of them."""
-    removed: list[Line] = []
-    added: list[Line] = []
+    removed: list[PatchLine] = []
+    added: list[PatchLine] = []
     old, new = hunk.starts
     for mark, text in (*hunk.lines, (b" ", b"")):
         if mark == b"-":

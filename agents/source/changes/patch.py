@@ -18,7 +18,7 @@ _MAX_LINE = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PatchLine:
     """A changed line: its number, from 1, in the version that it belongs to, and its text."""
 
     number: int
@@ -29,8 +29,8 @@ class Line:
 class Hunk:
     """Lines that were replaced, and what replaced them."""
 
-    removed: tuple[Line, ...]
-    added: tuple[Line, ...]
+    removed: tuple[PatchLine, ...]
+    added: tuple[PatchLine, ...]
 
 
 @dataclass(slots=True)
@@ -50,9 +50,9 @@ class FilePatch:
         )
 
 
-def line_of(number: int, text: bytes) -> Line:
+def line_of(number: int, text: bytes) -> PatchLine:
     """Return a changed line as it is kept: printable, and of a bounded length."""
-    return Line(number, _text(text))
+    return PatchLine(number, _text(text))
 
 
 def content_of(sections: Sequence[tuple[str, FilePatch | None]]) -> str:

@@ -32,14 +32,14 @@ _DEFINITION = re.compile(r"(?P<indent>[ \t]*)(?:async\s+def|def|class)\s+(?P<nam
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ChangedScopes:
     """The scopes that differ, by qualified name, and whether both versions were parsed."""
 
     modified: tuple[str, ...]
     parsed: bool
 
 
-def compare_python(old: bytes | None, new: bytes | None, *, parse: bool = True) -> Comparison:
+def compare_python(old: bytes | None, new: bytes | None, *, parse: bool = True) -> ChangedScopes:
     """Find the scopes that differ, ``<module>`` for top-level code.
 
     ``None`` is a file that does not exist: all scopes of the other version were added or deleted. If one
@@ -52,7 +52,7 @@ def compare_python(old: bytes | None, new: bytes | None, *, parse: bool = True) 
     if before is None or after is None:
         before, after = map(_outline, versions)
     names = before.keys() | after.keys()
-    return Comparison(
+    return ChangedScopes(
         tuple(sorted(name for name in names if before.get(name, ()) != after.get(name, ()))), parsed
     )
 

@@ -114,7 +114,7 @@ def _since(repository: Repository, before: str, last: str) -> Sequence[Commit]:
     return commits
 
 
-class State:
+class PublishedState:
     """Remembers what was published, in a file if there is one, so that a restart goes on from there."""
 
     def __init__(self, path: Path | None, watch: str, service: str) -> None:
@@ -155,7 +155,7 @@ class State:
 
 def follow(
     watch: Watch,
-    state: State,
+    state: PublishedState,
     publish: Callable[[Sequence[Deployment]], None],
     *,
     interval_s: float,

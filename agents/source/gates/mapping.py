@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from agents.source.gates.source import Argument, Call, Function, Module
+from agents.source.gates.source import Argument, Call, GatedFunction, Module
 
 _MOST_IMPORTS = 5
 """How often a name is followed to where it was imported from: packages pass on names of their modules."""
@@ -61,8 +61,8 @@ class _Search:
         self._functions = _Functions(
             [definition for module in modules for definition in module.functions], self._names
         )
-        self._fixed: dict[Function, set[str]] = {}  # wrapper → the gates that it returns
-        self._open: dict[Function, set[str]] = {}  # wrapper → its parameters that are gates
+        self._fixed: dict[GatedFunction, set[str]] = {}  # wrapper → the gates that it returns
+        self._open: dict[GatedFunction, set[str]] = {}  # wrapper → its parameters that are gates
 
     def read_directly(self, readers: Sequence[str]) -> None:
         """Find the calls of readers; those of other functions are left for wrappers."""
@@ -102,7 +102,7 @@ class _Search:
                 elif sure and not argument.is_other:
                     self.unresolved.append((module.path, call.line))
 
-    def _add(self, gate: str, function: Function) -> None:
+    def _add(self, gate: str, function: GatedFunction) -> None:
         self.found.setdefault(gate, set()).add(function.subroutine)
 
 
@@ -116,7 +116,7 @@ class _Names:
             self._texts |= module.texts
             self._imports |= module.imports
 
-    def text(self, function: Function, argument: Argument) -> str | None:
+    def text(self, function: GatedFunction, argument: Argument) -> str | None:
         """Return the text that an argument is or names, None where that is unknown."""
         if argument.text is not None or not argument.name or _is_given(function, argument.name):
             return argument.text
@@ -126,7 +126,7 @@ class _Names:
                 return self._texts[name]
         return None
 
-    def targets(self, function: Function, target: str) -> Iterator[str]:
+    def targets(self, function: GatedFunction, target: str) -> Iterator[str]:
         """Yield what a call's target may be called: as it is written, then as it was imported."""
         yield target
         if not _is_given(function, target):
@@ -154,15 +154,15 @@ class _Names:
 class _Functions:
     """The functions of all modules, by their names."""
 
-    def __init__(self, functions: Iterable[Function], names: _Names) -> None:
+    def __init__(self, functions: Iterable[GatedFunction], names: _Names) -> None:
         self._names = names
-        self._by_subroutine: dict[str, list[Function]] = {}
-        self._by_last_name: dict[str, list[Function]] = {}
+        self._by_subroutine: dict[str, list[GatedFunction]] = {}
+        self._by_last_name: dict[str, list[GatedFunction]] = {}
         for function in functions:
             self._by_subroutine.setdefault(function.subroutine, []).append(function)
             self._by_last_name.setdefault(function.qualified.rpartition(".")[2], []).append(function)
 
-    def called_surely(self, caller: Function, target: str) -> Function | None:
+    def called_surely(self, caller: GatedFunction, target: str) -> GatedFunction | None:
         """Return the function of the caller's module or class, or imported there, that a call goes to."""
         owner, _, name = target.rpartition(".")
         if owner in ("self", "cls"):
@@ -173,12 +173,12 @@ class _Functions:
                 return function
         return None
 
-    def called_perhaps(self, target: str) -> Function | None:
+    def called_perhaps(self, target: str) -> GatedFunction | None:
         """Return the only function of a name, which a call of that name may go to."""
         return _only(self._by_last_name.get(target.rpartition(".")[2], ()))
 
 
-def _only(functions: Sequence[Function]) -> Function | None:
+def _only(functions: Sequence[GatedFunction]) -> GatedFunction | None:
     return functions[0] if len(functions) == 1 else None
 
 
@@ -186,7 +186,7 @@ def _is_any(target: str, names: Sequence[str]) -> bool:
     return any(target == name or target.endswith(f".{name}") for name in names)
 
 
-def _is_given(function: Function, name: str) -> bool:
+def _is_given(function: GatedFunction, name: str) -> bool:
     """Return whether a name begins with a parameter, which hides what the module calls so."""
     return name.partition(".")[0] in function.parameters
 
@@ -209,7 +209,7 @@ def _gate_argument(call: Call) -> Argument | None:
     return named[0] if named else None
 
 
-def _argument_of(wrapper: Function, parameter: str, call: Call) -> Argument:
+def _argument_of(wrapper: GatedFunction, parameter: str, call: Call) -> Argument:
     """Return what a call gives for a parameter; computed if it leaves it out."""
     for argument in call.arguments:
         if argument.keyword == parameter:

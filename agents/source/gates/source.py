@@ -44,7 +44,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True, eq=False)  # equal by identity: it may be defined twice
-class Function:
+class GatedFunction:
     """A function, or a module's top-level code, with its own calls; those of nested functions are theirs."""
 
     module: str
@@ -63,7 +63,7 @@ class Module:
     """A module: its functions, outer ones first, and what its names stand for."""
 
     path: str
-    functions: tuple[Function, ...]
+    functions: tuple[GatedFunction, ...]
     texts: Mapping[str, str]  # whole name of a constant, "shop.flags.Flags.NEW_CART" → its text
     imports: Mapping[str, str]  # whole name, "shop.cart.on" → the one that it was imported from
 
@@ -99,7 +99,7 @@ class _Body:
     choosing: list[ast.expr] = field(default_factory=list)  # those by which a constant is returned
     only_constants: bool = True  # whether nothing else is returned
 
-    def function(self) -> Function:
+    def function(self) -> GatedFunction:
         """Return the function with its calls, and what the whole of it says of them."""
         returned = {*self.returned, *(self.choosing if self.only_constants else ())}
         names = {expression.id for expression in returned if isinstance(expression, ast.Name)}
@@ -112,7 +112,7 @@ class _Body:
             )
             for node, target, arguments in self.calls
         )
-        return Function(self.module, self.qualified, self.parameters, calls)
+        return GatedFunction(self.module, self.qualified, self.parameters, calls)
 
     def _settled(self, argument: Argument) -> Argument:
         head, _, rest = argument.name.partition(".")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from agents.source.parser_process import Answer, parse_bounded
+from agents.source.parser_process import ParserAnswer, parse_bounded
 from agents.source.routes.java_source import JavaFile, read_java
 from agents.source.routes.javascript_source import JavaScriptFile, read_javascript
 
@@ -19,7 +19,7 @@ Parsed = JavaFile | JavaScriptFile
 def parse_others(sources: Mapping[str, bytes]) -> tuple[list[Parsed], dict[str, str]]:
     """Return the parsed sources of Java and JavaScript, and reasons why some could not be read."""
     questions = [({"path": path}, source) for path, source in sources.items()]
-    answers: list[Answer[Parsed]] = parse_bounded(
+    answers: list[ParserAnswer[Parsed]] = parse_bounded(
         "agents.source.routes.parsing:answer",
         Parsed,  # type: ignore[arg-type]
         questions,

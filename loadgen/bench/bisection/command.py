@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from loadgen.harness import Experiment, bench, measured, table
+from loadgen.harness import BenchExperiment, bench, measured, table
 from pipeline.commands.request import option, seed_option
 from pipeline.commands.tables import Column
 
 if TYPE_CHECKING:  # scipy takes a second to load
-    from loadgen.bench.bisection.simulate import Row
+    from loadgen.bench.bisection.simulate import SearchRow
 
 NOISE_NAMES = ("normal", "heavy tails", "outliers")
 
-COLUMNS: tuple[Column[Row], ...] = (
+COLUMNS: tuple[Column[SearchRow], ...] = (
     Column("commits", form="d"),
     Column("noise"),
     Column("step", form="g"),
@@ -37,7 +37,7 @@ def bisect(
     ),
     noises: tuple[str, ...] = option(flag="--noise", choices=NOISE_NAMES, help="Only these."),
     seed: int = seed_option(),
-) -> Experiment[Row]:
+) -> BenchExperiment[SearchRow]:
     """Measure how often `smidgen trial bisect` names the commit that made a step, and what that takes.
 
     One commit of each range makes it, any as likely as another. Beside it: binary search as by `git bisect
@@ -47,4 +47,4 @@ def bisect(
     from loadgen.bench.bisection.simulate import measure
 
     cases = [(count, noise, step) for count in commits for noise in noises or NOISE_NAMES for step in steps]
-    return Experiment(*measured(cases, lambda case: measure(*case, searches, seed)), table(COLUMNS))
+    return BenchExperiment(*measured(cases, lambda case: measure(*case, searches, seed)), table(COLUMNS))

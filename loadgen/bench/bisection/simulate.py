@@ -10,7 +10,13 @@ from types import MappingProxyType
 import numpy as np
 from scipy import stats
 
-from pipeline.experiments.bisection import BeliefConfig, Outcome, Record, SearchConfig, standing_of
+from pipeline.experiments.bisection import (
+    BeliefConfig,
+    BisectionConfig,
+    SearchOutcome,
+    SearchRecord,
+    standing_of,
+)
 
 LEVEL = 1000.0
 """Level of the code before the step, in standard deviations of one measurement."""
@@ -64,19 +70,19 @@ Search = Callable[[Range], int | None]
 
 def by_posterior(threshold: float) -> Search:
     """Return the search of `smidgen trial bisect`, for steps of a threshold, in standard deviations."""
-    config = SearchConfig(runs=MOST_RUNS, belief=BeliefConfig(threshold=threshold / LEVEL))
+    config = BisectionConfig(runs=MOST_RUNS, belief=BeliefConfig(threshold=threshold / LEVEL))
 
     def search(span: Range) -> int | None:
         prior = np.full(span.commits, 1.0 / span.commits)
         measured: list[tuple[int, float]] = []
         while True:
             builds = [BUILD_RUNS] * len(span.built)
-            record = Record(measured, frozenset(), builds, [1.0] * span.runs, frozenset(span.built))
+            record = SearchRecord(measured, frozenset(), builds, [1.0] * span.runs, frozenset(span.built))
             standing = standing_of(record, prior, config)
             if standing.next is None:
                 break
             measured.append((standing.next, span.measure(standing.next)))
-        return standing.likeliest[0] + 1 if standing.outcome is Outcome.FOUND else None
+        return standing.likeliest[0] + 1 if standing.outcome is SearchOutcome.FOUND else None
 
     return search
 
@@ -120,7 +126,7 @@ def _slower(first: list[float], second: list[float]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SearchRow:
     """Results of one way to search: means over searches."""
 
     commits: int
@@ -133,7 +139,7 @@ class Row:
     runs: float
 
 
-def measure(commits: int, noise: str, step: float, searches: int, seed: int) -> list[Row]:
+def measure(commits: int, noise: str, step: float, searches: int, seed: int) -> list[SearchRow]:
     """Measure each way to search on the same ranges."""
     ways = {
         "posterior": by_posterior(step / 2.0 or 1.0),
@@ -152,5 +158,5 @@ def measure(commits: int, noise: str, step: float, searches: int, seed: int) -> 
             right += version == (cause if step else None)
             builds, runs = builds + len(span.built), runs + span.runs
         counts = (count / searches for count in (right, builds, runs))
-        rows.append(Row(commits, noise, step, name, *counts))
+        rows.append(SearchRow(commits, noise, step, name, *counts))
     return rows

@@ -32,7 +32,7 @@ _WIDTH = 12
 
 
 @dataclass(frozen=True)
-class Job:
+class AgentJob:
     """Windows that an agent publishes, and their destination."""
 
     batches: tuple[tuple[Outgoing, ...], ...]
@@ -58,7 +58,7 @@ class Job:
         return orjson.dumps({**vars(self), "batches": batches})
 
 
-def job_from_json(text: bytes) -> Job:
+def job_from_json(text: bytes) -> AgentJob:
     """Return an agent's job from its JSON."""
     raw = orjson.loads(text)
     batches = tuple(
@@ -73,11 +73,11 @@ def job_from_json(text: bytes) -> Job:
         )
         for batch in raw["batches"]
     )
-    return Job(**{**raw, "batches": batches})
+    return AgentJob(**{**raw, "batches": batches})
 
 
 @dataclass(frozen=True)
-class State:
+class AgentProgress:
     """Progress of an agent."""
 
     window: int = 0
@@ -88,11 +88,11 @@ class State:
     """Least number of messages since its start that the broker has confirmed."""
 
 
-def read_state(folder: Path) -> State:
+def read_state(folder: Path) -> AgentProgress:
     """Return the state that an agent wrote last."""
     file = folder / STATE
     numbers = file.read_bytes().split() if file.exists() else []
-    return State(*map(int, numbers)) if len(numbers) == 3 else State()
+    return AgentProgress(*map(int, numbers)) if len(numbers) == 3 else AgentProgress()
 
 
 def main(folder: Path, first: int) -> None:

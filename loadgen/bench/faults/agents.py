@@ -16,8 +16,8 @@ import numpy as np
 
 from agents.publishing.pending import Tally
 from agents.publishing.publisher import Delivery
-from loadgen.bench.faults.agent_process import ALLOWED, DONE, JOB, STATE, Job, State, read_state
-from loadgen.bench.faults.load import Load
+from loadgen.bench.faults.agent_process import ALLOWED, DONE, JOB, STATE, AgentJob, AgentProgress, read_state
+from loadgen.bench.faults.load import FaultLoad
 from loadgen.bench.faults.workers import CODE
 from pipeline.model.errors import SmidgenError
 from pipeline.processes import Child
@@ -57,7 +57,7 @@ class _Agent:
     """Messages that its former processes knew to be confirmed."""
 
     @property
-    def state(self) -> State:
+    def state(self) -> AgentProgress:
         return read_state(self.folder)
 
     @property
@@ -83,7 +83,7 @@ class _Agent:
 class Agents:
     """Agents that publish a load at its pace; a killed agent continues with the next window."""
 
-    def __init__(self, load: Load, settings: Settings, folder: Path, *, seconds: float) -> None:
+    def __init__(self, load: FaultLoad, settings: Settings, folder: Path, *, seconds: float) -> None:
         self._windows = len(load.batches)
         self._agents: dict[str, _Agent] = {}
         for truth in load.truths:
@@ -92,7 +92,7 @@ class Agents:
             home = folder / service
             home.mkdir(parents=True)
             gap_s = seconds / max(1, len(batches))
-            job = Job(batches, settings.broker, settings.idempotent_producer, gap_s)
+            job = AgentJob(batches, settings.broker, settings.idempotent_producer, gap_s)
             (home / JOB).write_bytes(job.to_json())
             agent = self._agents[service] = _Agent(home, tuple(map(len, batches)))
             agent.allow(self._windows)

@@ -13,7 +13,7 @@ from pipeline.model.errors import ConfigError
 BrokerKind = Literal["embedded", "kafka", "kafka3"]
 
 
-class Broker:
+class FaultCluster:
     """One cluster for as long as the ``with`` block runs; everything in it is gone afterwards.
 
     Args:

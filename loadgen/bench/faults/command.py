@@ -11,14 +11,14 @@ import click
 
 from loadgen.bench.faults.brokers import BrokerKind
 from loadgen.bench.shutdown import ended_in_order
-from loadgen.harness import Experiment, bench, lines
+from loadgen.harness import BenchExperiment, bench, lines
 from loadgen.terminal import share_progress
 from pipeline.commands.request import FOLDER, Duration, option, seed_option
 from pipeline.model.errors import ConfigError
 
 if TYPE_CHECKING:
     from loadgen.bench.faults.catalogue import Fault
-    from loadgen.bench.faults.run import Outcome
+    from loadgen.bench.faults.run import FaultOutcome
 
 StoreKind = Literal["embedded", "server"]
 
@@ -46,7 +46,7 @@ class _FaultsRequest:
 
 
 @bench(json="one JSON object a fault, as they end")
-def faults(request: _FaultsRequest) -> Experiment[Outcome]:
+def faults(request: _FaultsRequest) -> BenchExperiment[FaultOutcome]:
     """Strike the running stages with faults, and compare counts and events with an undisturbed run.
 
     Each fault has a broker, a store and worker processes of its own, fed by agents with three simulated
@@ -60,9 +60,9 @@ def faults(request: _FaultsRequest) -> Experiment[Outcome]:
     if request.listing:
         for name, fault in catalogue.items():
             click.echo(f"{name:15} {fault.about}")
-        return Experiment(lambda _: (), 0, lines(outcome_line))
+        return BenchExperiment(lambda _: (), 0, lines(outcome_line))
     chosen = _chosen("--faults", request.names, list(catalogue))
-    return Experiment(
+    return BenchExperiment(
         lambda _: _strike([(name, catalogue[name]) for name in chosen], request),
         0,
         lines(outcome_line),
@@ -71,7 +71,7 @@ def faults(request: _FaultsRequest) -> Experiment[Outcome]:
     )
 
 
-def _strike(faults: Sequence[tuple[str, Fault]], request: _FaultsRequest) -> Iterator[Outcome]:
+def _strike(faults: Sequence[tuple[str, Fault]], request: _FaultsRequest) -> Iterator[FaultOutcome]:
     from loadgen.bench.faults.former_version import FORMER
     from loadgen.bench.faults.run import Options, run_fault
     from pipeline.stages.factory import SCAN_STAGES
@@ -105,7 +105,7 @@ def _chosen(flag: str, names: str | None, allowed: Sequence[str]) -> list[str]:
     return chosen
 
 
-def outcome_line(one: Outcome) -> str:
+def outcome_line(one: FaultOutcome) -> str:
     """Say in a line how a fault went, and what differed."""
     if one.skipped:
         return f"{one.fault:15} left out: {one.skipped}"

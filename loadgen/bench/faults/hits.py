@@ -29,7 +29,7 @@ class Hit:
 
 
 @dataclass(frozen=True)
-class Plan:
+class StrikePlan:
     """Planned strikes of a run."""
 
     strikes: int
@@ -56,7 +56,7 @@ FEWEST_SERVICES = 3
 ENOUGH_DRAWS = 20
 
 
-def lacking(plan: Plan, hits: Sequence[Hit], ground: Ground) -> list[str]:
+def lacking(plan: StrikePlan, hits: Sequence[Hit], ground: Ground) -> list[str]:
     """Return the gaps in a run's evidence, one line each; none if the run proves its claim."""
     struck = [hit for hit in hits if hit.struck]
     lines = [f"struck nothing: {hit}" for hit in hits if not hit.struck]

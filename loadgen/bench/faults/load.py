@@ -62,7 +62,7 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Load:
+class FaultLoad:
     """Messages in the order in which they are sent, by windows, with the truth of each service."""
 
     batches: tuple[tuple[Outgoing, ...], ...]
@@ -100,7 +100,7 @@ class Load:
         """Return the messages of one service, by windows."""
         return tuple(tuple(m for m in batch if _service_of(m) == service) for batch in self.batches)
 
-    def as_published(self, published: Callable[[Outgoing], bool]) -> Load:
+    def as_published(self, published: Callable[[Outgoing], bool]) -> FaultLoad:
         """Return the load with the truth of only those messages that are on their topics."""
         truths = []
         for truth in self.truths:
@@ -119,7 +119,7 @@ def workload_file() -> str:
     return yaml.safe_dump(dict(WORKLOAD))
 
 
-def build_load(shape: Shape, seed: int, service: str = "faulty") -> Load:
+def build_load(shape: Shape, seed: int, service: str = "faulty") -> FaultLoad:
     """Draw a load of one service. The same shape and seed give the same messages and the same truth.
 
     The counts are added up from the messages sent, by code other than that under test; the events are those
@@ -157,10 +157,10 @@ def build_load(shape: Shape, seed: int, service: str = "faulty") -> Load:
     if shape.skewed:
         latest = {profile.host: profile.end for profile in profiles}
         truth = replace(truth, certain_until=min(latest.values()) - max(w.wait_s for w in workloads()))
-    return Load(tuple(batches), (truth,), tuple(odd))
+    return FaultLoad(tuple(batches), (truth,), tuple(odd))
 
 
-def build_fleet(shape: Shape, seed: int) -> Load:
+def build_fleet(shape: Shape, seed: int) -> FaultLoad:
     """Draw the load of all services of FLEET, window by window."""
     return together(
         [
@@ -170,10 +170,10 @@ def build_fleet(shape: Shape, seed: int) -> Load:
     )
 
 
-def together(loads: Sequence[Load]) -> Load:
+def together(loads: Sequence[FaultLoad]) -> FaultLoad:
     """Return the loads of several services as one."""
     windows = zip_longest(*(load.batches for load in loads), fillvalue=())
-    return Load(
+    return FaultLoad(
         tuple(tuple(chain.from_iterable(parts)) for parts in windows),
         tuple(truth for load in loads for truth in load.truths),
         tuple(sum(parts) for parts in zip_longest(*(load.odd for load in loads), fillvalue=0)),

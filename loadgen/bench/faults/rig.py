@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Literal, Self
 
 from loadgen.bench.faults.agents import Agents
-from loadgen.bench.faults.brokers import Broker, BrokerKind
+from loadgen.bench.faults.brokers import BrokerKind, FaultCluster
 from loadgen.bench.faults.check import Differences, compare_all, wrong_positions
 from loadgen.bench.faults.feeder import Feeder
-from loadgen.bench.faults.load import Load, workload_file
+from loadgen.bench.faults.load import FaultLoad, workload_file
 from loadgen.bench.faults.proxies import StoreProxy
 from loadgen.bench.faults.truth import STACK_WINDOW_S, WINDOW_S
-from loadgen.bench.faults.watch import View, Watcher, content_hash
+from loadgen.bench.faults.watch import OffsetView, OffsetWatcher, content_hash
 from loadgen.bench.faults.workers import CODE, Supervisor, Worker
 from loadgen.engines.clickhouse.server import ClickHouseServer
 from loadgen.harness import run_smidgen
@@ -66,12 +66,12 @@ class Setup:
 class Rig:
     """Real stages, each a process of its own, fed by the publishers of agents."""
 
-    def __init__(self, setup: Setup, load: Load, *, seconds: float) -> None:
+    def __init__(self, setup: Setup, load: FaultLoad, *, seconds: float) -> None:
         self.setup = setup
         self.load = load
         self._seconds = seconds
         self.topics = load_topics()
-        self._looked = View(0.0, self.topics)
+        self._looked = OffsetView(0.0, self.topics)
 
     def __enter__(self) -> Self:
         with ExitStack() as starting:
@@ -85,7 +85,7 @@ class Rig:
     def _start(self, starting: ExitStack) -> None:
         enter = starting.enter_context
         self.folder = Path(enter(tempfile.TemporaryDirectory(prefix="smidgen-faults-")))
-        self.broker = enter(Broker(self.setup.broker, proxied=self.setup.proxied))
+        self.broker = enter(FaultCluster(self.setup.broker, proxied=self.setup.proxied))
         run_smidgen("topics", "apply", "--broker", self.broker.url, folder=self.setup.code)
         self._data = self.setup.data or self.folder / "data"
         self.store = self._new_store()
@@ -100,7 +100,7 @@ class Rig:
         for number, (name, stage) in enumerate(self._crew()):
             clocks = self.setup.clocks or (0.0,)
             self.add_worker(name, stage, code=self.setup.code, clock_ahead_s=clocks[number % len(clocks)])
-        self.watcher = enter(Watcher(self.broker.url, self.topics))
+        self.watcher = enter(OffsetWatcher(self.broker.url, self.topics))
         self.wait(self.supervisor.ready, READY_S, "the workers to get their partitions")
         settings = Settings(broker=self.broker.url, idempotent_producer=self.broker.idempotent)
         self.feeder = self._new_feeder(settings)

@@ -18,7 +18,7 @@ from loadgen.bench.faults.check import Differences
 from loadgen.bench.faults.disk import SmallDisk
 from loadgen.bench.faults.flood import flood
 from loadgen.bench.faults.former_version import FORMER, former_version
-from loadgen.bench.faults.hits import Ground, Hit, Plan, lacking
+from loadgen.bench.faults.hits import Ground, Hit, StrikePlan, lacking
 from loadgen.bench.faults.load import build_fleet
 from loadgen.bench.faults.rig import Rig, Setup, StoreKind
 from loadgen.bench.faults.strikes import Context
@@ -56,7 +56,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class FaultOutcome:
     """Outcome of a fault."""
 
     fault: str
@@ -113,7 +113,7 @@ class _Ready:
     code: Path = CODE
 
 
-def run_fault(name: str, fault: Fault, options: Options, advance: Advance) -> Outcome:
+def run_fault(name: str, fault: Fault, options: Options, advance: Advance) -> FaultOutcome:
     """Run one fault on its own rig.
 
     The fault is skipped only for reasons known beforehand; later errors are failures.
@@ -133,9 +133,9 @@ def run_fault(name: str, fault: Fault, options: Options, advance: Advance) -> Ou
             return _not_run(name, fault, options, failure=str(error), hits=tuple(hits))
 
 
-def _not_run(name: str, fault: Fault, options: Options, **why: Any) -> Outcome:
+def _not_run(name: str, fault: Fault, options: Options, **why: Any) -> FaultOutcome:
     struck = sum(hit.struck for hit in why.get("hits", ()))
-    return Outcome(
+    return FaultOutcome(
         *(name, options.broker, struck, {}, 0, 0, 0, None, 0), store=options.store, planned=fault.times, **why
     )
 
@@ -180,10 +180,10 @@ class _Run:
         return self.fault.malformed if number is None or not self.fault.malformed else number
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> StrikePlan:
         """The planned strikes."""
         stages = self.options.stages if self.fault.stages else ()
-        return Plan(self.fault.times, stages, self.fault.kinds)
+        return StrikePlan(self.fault.times, stages, self.fault.kinds)
 
     def setup(self) -> Setup:
         """Return the parts and settings of the rig."""
@@ -201,7 +201,7 @@ class _Run:
         )
 
 
-def _run(run: _Run, advance: Advance, stack: ExitStack) -> Outcome:
+def _run(run: _Run, advance: Advance, stack: ExitStack) -> FaultOutcome:
     fault, options = run.fault, run.options
     advance("drawing the load", 0.0)
     load = build_fleet(fault.load_shape(options.clock()), options.seed)
@@ -227,7 +227,7 @@ def _run(run: _Run, advance: Advance, stack: ExitStack) -> Outcome:
             shutil.copytree(rig.folder / "logs", logs, dirs_exist_ok=True)
     if retries := sum(rig.supervisor.log(name).count(_RETRY) for name in rig.supervisor.workers):
         context.notes["calls to the store repeated"] = retries
-    return Outcome(
+    return FaultOutcome(
         fault=run.name,
         broker=options.broker,
         strikes=sum(hit.struck for hit in run.hits),

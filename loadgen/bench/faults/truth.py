@@ -61,7 +61,7 @@ class Truth:
         return int(self.dataset.totals.sum())
 
 
-def undisturbed(counted: Counted, workloads: Sequence[Workload]) -> Truth:
+def undisturbed(counted: ServiceCounts, workloads: Sequence[Workload]) -> Truth:
     """Return the events and rows that all stages but aggregate derive from complete counts, in event time."""
     settings, dataset = Settings(), counted.dataset
     plan = plan_scans(dataset, workloads, idle_s=settings.partition_idle_s)
@@ -115,7 +115,7 @@ def _joined(whole: MetricPoints, parts: Sequence[MetricPoints]) -> MetricPoints:
 
 
 @dataclass(frozen=True)
-class Counted:
+class ServiceCounts:
     """Counts of one service, added up from its messages."""
 
     dataset: Dataset
@@ -172,7 +172,7 @@ class _Tally:
         }
 
 
-def recount(simulated: Dataset, profiles: Sequence[Profile], start: float) -> Counted:
+def recount(simulated: Dataset, profiles: Sequence[Profile], start: float) -> ServiceCounts:
     """Replace a data set's counts by those of profiles, from ``start`` on.
 
     Wrong clocks may have moved profiles to other windows, and profiles may have been lost with killed agents.
@@ -206,4 +206,4 @@ def recount(simulated: Dataset, profiles: Sequence[Profile], start: float) -> Co
         stacks=tuple(stacks),
         stack_samples=stack_samples,
     )
-    return Counted(dataset, tally.sender_rows(simulated.service))
+    return ServiceCounts(dataset, tally.sender_rows(simulated.service))

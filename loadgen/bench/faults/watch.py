@@ -24,7 +24,7 @@ Position = tuple[str, int]
 
 
 @dataclass(frozen=True)
-class View:
+class OffsetView:
     """Offsets at one moment: those after the last message, and the committed ones."""
 
     at: float
@@ -45,7 +45,7 @@ class View:
         """Return the number of messages that all stages together have not committed."""
         return sum(map(self.lag, self.topics.stages))
 
-    def covers(self, earlier: View) -> bool:
+    def covers(self, earlier: OffsetView) -> bool:
         """Return whether every stage has committed all messages of its topics as of an earlier moment."""
         inputs = {topic for stage in self.topics.stages for topic in self.topics.inputs(stage)}
         return all(
@@ -60,7 +60,7 @@ def content_hash(topic: str, value: bytes) -> int:
     return xxhash.xxh3_64_intdigest(b"%s %s" % (topic.encode(), value))
 
 
-class Watcher:
+class OffsetWatcher:
     """Thread that reads every topic to its end and every group's offsets, twice a second.
 
     It survives outages of the broker: without an answer its latest view stays unchanged.
@@ -76,14 +76,14 @@ class Watcher:
         self.events: list[bytes] = []
         self.recoveries: list[float] = []
         """Seconds from each mark until all that was on the topics by then had been worked through."""
-        self._marks: list[View] = []
+        self._marks: list[OffsetView] = []
         self.published: set[int] = set()
         """Hashes of all messages on topics that agents write."""
         self.parted: set[tuple[str, str, float]] = set()
         """Scans that detect cut into parts: service, workload, end."""
         self.refused: set[bytes] = set()
         """Origins of the dead letters, each offset once."""
-        self.view = View(time.monotonic(), topics)
+        self.view = OffsetView(time.monotonic(), topics)
         self.trouble = ""
         """Reason of the last failed look."""
         self._stop = threading.Event()
@@ -134,7 +134,7 @@ class Watcher:
                 logical = self._logical[entry.topic]
                 self._ends[logical, entry.partition] = entry.offset + 1
                 self._note(logical, entry.value or b"", entry.headers)
-        self.view = View(time.monotonic(), self._topics, dict(self._ends), dict(self._committed))
+        self.view = OffsetView(time.monotonic(), self._topics, dict(self._ends), dict(self._committed))
         for mark in list(self._marks):
             if self.view.covers(mark):
                 self.recoveries.append(self.view.at - mark.at)

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
-from loadgen.bench.gateway.fleet import Fleet, Pushed, percentile, push_all
+from loadgen.bench.gateway.fleet import Pushed, PushingFleet, percentile, push_all
 from loadgen.bench.usage import peak_mb, processor_s, require_proc
-from loadgen.harness import Experiment, bench, lines, run_smidgen
+from loadgen.harness import BenchExperiment, bench, lines, run_smidgen
 from pipeline.commands.request import Duration, option
 from pipeline.embedded.broker import EmbeddedBroker
 from pipeline.kafka import read_topic
@@ -60,7 +60,7 @@ def gateway(
     profiles: int = option(6, least=1, most=1000, help="Profiles of each agent."),
     stacks: int = option(200, least=1, most=10_000, help="Stacks of each message."),
     outage: float = option(15.0, kind=Duration(), show_default="15s", help="Outage of the broker."),
-) -> Experiment[GatewayResult]:
+) -> BenchExperiment[GatewayResult]:
     """Measure one gateway under many agents, over an outage of the broker.
 
     Each agent pushes a pprof profile by Pyroscope's API once an interval. The embedded broker is stopped for
@@ -68,8 +68,8 @@ def gateway(
     repeated id once, as the pipeline does. Exit code 1 if any is lost or doubled.
     """
     require_proc("gateway")
-    fleet = Fleet(agents, interval, stacks, profiles)
-    return Experiment(
+    fleet = PushingFleet(agents, interval, stacks, profiles)
+    return BenchExperiment(
         lambda _: [asyncio.run(_measure(fleet, outage))],
         0,
         lines(_line_of),
@@ -81,7 +81,7 @@ def _line_of(result: GatewayResult) -> str:
     return "\n".join(f"{name.replace('_', ' '):<20}{value:>14,.6g}" for name, value in asdict(result).items())
 
 
-async def _measure(fleet: Fleet, outage_s: float) -> GatewayResult:
+async def _measure(fleet: PushingFleet, outage_s: float) -> GatewayResult:
     with EmbeddedBroker() as broker:
         await asyncio.to_thread(run_smidgen, "topics", "apply", "--broker", broker.url)
         with _gateway(broker.url) as (address, pid):
@@ -137,7 +137,10 @@ async def _count(broker: str) -> tuple[int, int, int]:
 
 
 def _result(
-    fleet: Fleet, pushed: Pushed, counted: tuple[int, int, int], used: tuple[float, float, float, float]
+    fleet: PushingFleet,
+    pushed: Pushed,
+    counted: tuple[int, int, int],
+    used: tuple[float, float, float, float],
 ) -> GatewayResult:
     took_s, processor, peak, outage_s = used
     return GatewayResult(

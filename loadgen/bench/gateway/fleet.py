@@ -27,7 +27,7 @@ _LONGEST_WAIT_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Fleet:
+class PushingFleet:
     """How many agents push what."""
 
     agents: int
@@ -63,7 +63,7 @@ def draw_profiles(stacks: int) -> list[Variant]:
     return [_variant(tree, draws) for _ in range(VARIANTS)]
 
 
-async def push_all(fleet: Fleet, address: str) -> Pushed:
+async def push_all(fleet: PushingFleet, address: str) -> Pushed:
     """Push every agent's profiles; each agent begins at its own moment of the interval."""
     variants = draw_profiles(fleet.stacks)
     pushed = Pushed()
@@ -79,7 +79,7 @@ async def push_all(fleet: Fleet, address: str) -> Pushed:
 
 async def _agent(
     number: int,
-    fleet: Fleet,
+    fleet: PushingFleet,
     variants: list[Variant],
     pushed: Pushed,
     session: aiohttp.ClientSession,

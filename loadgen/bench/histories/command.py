@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from loadgen.harness import Experiment, bench, ratio_of
+from loadgen.harness import BenchExperiment, bench, ratio_of
 from pipeline.commands.request import option, seed_option
 from pipeline.commands.tables import Column, print_markdown
 from pipeline.commands.terminal import print_note
 from pipeline.model.errors import ConfigError
 
 if TYPE_CHECKING:  # scipy takes a second to load
-    from loadgen.bench.histories.table import Case, Row
+    from loadgen.bench.histories.table import HistoryCase, WatcherRow
     from loadgen.bench.histories.watchers import Watch
 
 _OTAVA = (
@@ -31,7 +31,7 @@ _BENCHSTAT = (
 )
 
 
-TOTALS: tuple[Column[Row], ...] = (
+TOTALS: tuple[Column[WatcherRow], ...] = (
     Column("watcher"),
     Column("precision", form=".0%"),
     Column("recall", form=".0%"),
@@ -62,7 +62,7 @@ class _HistoriesRequest:
 
 
 @bench(json="one JSON object for each case and watcher")
-def histories(request: _HistoriesRequest) -> Experiment[Row]:
+def histories(request: _HistoriesRequest) -> BenchExperiment[WatcherRow]:
     """Measure how well changes in histories of benchmarks are found: `smidgen benchmarks watch` beside peers.
 
     Simulated histories have 80 commits with ten runs each, and one or two steps, or none. Apache Otava and
@@ -76,7 +76,7 @@ def histories(request: _HistoriesRequest) -> Experiment[Row]:
 
     watchers = _watchers(request.otava, request.benchstat)
     cases = _cases(request)
-    return Experiment(lambda advance: measure(cases, watchers, advance), len(watchers), _show)
+    return BenchExperiment(lambda advance: measure(cases, watchers, advance), len(watchers), _show)
 
 
 def _watchers(otava: str | None, benchstat: str | None) -> dict[str, Watch]:
@@ -96,19 +96,19 @@ def _watchers(otava: str | None, benchstat: str | None) -> dict[str, Watch]:
     return watchers
 
 
-def _cases(request: _HistoriesRequest) -> list[Case]:
+def _cases(request: _HistoriesRequest) -> list[HistoryCase]:
     from loadgen.bench.histories import table
-    from loadgen.bench.histories.simulate import History
+    from loadgen.bench.histories.simulate import SimulatedHistory
     from loadgen.evaluation.injected import read_results
 
     cases = table.simulated(request.histories, request.seed)
     for file, metric, commits in request.labelled:
         labelled_commits = tuple(_numbers(commits))
         read = read_results(Path(file), metric)
-        every = [History(values[:, None], labelled_commits) for values in read.values()]
+        every = [SimulatedHistory(values[:, None], labelled_commits) for values in read.values()]
         if any(max(labelled_commits) >= len(history.values) for history in every):
             raise ConfigError(f"--labelled: {file} has no commit {max(labelled_commits)}")
-        cases.append(table.Case(f"real, labelled | – | {metric}", every, known=False))
+        cases.append(table.HistoryCase(f"real, labelled | – | {metric}", every, known=False))
     for file, metric in request.injected:
         read = read_results(Path(file), metric)
         cases += [table.injected(read, step) for step in table.STEPS if step]
@@ -125,7 +125,7 @@ def _numbers(commits: str) -> list[int]:
     return numbers
 
 
-def _show(rows: Iterable[Row]) -> None:
+def _show(rows: Iterable[WatcherRow]) -> None:
     """Print how each watcher does in each case, and in all cases whose changes are known."""
     from loadgen.bench.histories.table import totals
 
@@ -140,7 +140,7 @@ def _show(rows: Iterable[Row]) -> None:
     print_markdown((*TOTALS[:-1], false, TOTALS[-1]), totals(listed))
 
 
-def _false_reports(rows: Sequence[Row], row: Row) -> float:
+def _false_reports(rows: Sequence[WatcherRow], row: WatcherRow) -> float:
     """Return how many changes a watcher reports in a history without a step."""
     quiet = [
         case_row
@@ -150,7 +150,7 @@ def _false_reports(rows: Sequence[Row], row: Row) -> float:
     return sum(case_row.reported for case_row in quiet) / sum(case_row.histories for case_row in quiet)
 
 
-def _cell(row: Row) -> str:
+def _cell(row: WatcherRow) -> str:
     """Return precision, recall, and how exactly; without a step how many are reported in a history."""
     if not row.changes:
         return f"{row.reported / row.histories:.2f} a history"

@@ -23,7 +23,7 @@ _OUTLIER = 10.0  # standard deviations of a run
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class History:
+class SimulatedHistory:
     """One benchmark over commits.
 
     Args:
@@ -58,7 +58,7 @@ In ``sessions`` all runs of a commit share a further part of the same size, as o
 """
 
 
-def draw_history(kind: str, noise: float, step: float, rng: np.random.Generator) -> History:
+def draw_history(kind: str, noise: float, step: float, rng: np.random.Generator) -> SimulatedHistory:
     """Return a history with one or two steps, each up or down.
 
     Args:
@@ -79,4 +79,4 @@ def draw_history(kind: str, noise: float, step: float, rng: np.random.Generator)
         )
         for change in changes:
             level[change:] *= 1.0 + step if rng.random() < 0.5 else 1.0 / (1.0 + step)
-    return History(100.0 * level[:, None] * (1.0 + noise * NOISES[kind](rng)), changes)
+    return SimulatedHistory(100.0 * level[:, None] * (1.0 + noise * NOISES[kind](rng)), changes)

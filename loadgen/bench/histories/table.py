@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from loadgen.bench.histories.simulate import NOISES, History, draw_history
-from loadgen.bench.histories.watchers import Answer, Watch
+from loadgen.bench.histories.simulate import NOISES, SimulatedHistory, draw_history
+from loadgen.bench.histories.watchers import Watch, WatcherAnswer
 from loadgen.harness import offsets_of, ratio_of
 from pipeline.model import FloatArray
 
@@ -23,17 +23,17 @@ POSITIONS = (0.25, 0.4, 0.55, 0.7)
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class HistoryCase:
     """Histories that are counted together, such as those with one kind of noise and one size of step."""
 
     name: str
-    histories: Sequence[History]
+    histories: Sequence[SimulatedHistory]
     known: bool = True
     """Whether all changes of the histories are known; if not, further reports are not counted as false."""
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class WatcherRow:
     """Result of one watcher in one case; shares are NaN where there is nothing to count."""
 
     case: str
@@ -61,7 +61,7 @@ class Row:
         return ratio_of(self.found, self.changes)
 
 
-def simulated(histories: int, seed: int) -> list[Case]:
+def simulated(histories: int, seed: int) -> list[HistoryCase]:
     """Return ``histories`` histories for each kind of noise, each spread of runs and each size of step."""
     cases = []
     for kind in NOISES:
@@ -70,11 +70,11 @@ def simulated(histories: int, seed: int) -> list[Case]:
                 rng = np.random.default_rng((seed, list(NOISES).index(kind), SPREADS.index(noise)))
                 drawn = [draw_history(kind, noise, step, rng) for _ in range(histories)]
                 size = f"{step:.0%}" if step else "none"
-                cases.append(Case(f"{kind} | {noise:.0%} | {size}", drawn))
+                cases.append(HistoryCase(f"{kind} | {noise:.0%} | {size}", drawn))
     return cases
 
 
-def injected(every: Mapping[str, FloatArray], step: float) -> Case:
+def injected(every: Mapping[str, FloatArray], step: float) -> HistoryCase:
     """Return real histories with one run a commit, each with an injected step up or down at one commit.
 
     A history may have changes of its own, so further reports are not counted as false.
@@ -84,13 +84,13 @@ def injected(every: Mapping[str, FloatArray], step: float) -> Case:
         for at in (round(share * len(values)) for share in POSITIONS):
             for factor in (1.0 + step, 1.0 / (1.0 + step)):
                 changed = np.where(np.arange(len(values)) >= at, values * factor, values)
-                histories.append(History(changed[:, None], (at,)))
-    return Case(f"real, step injected | – | {step:.0%}", histories, known=False)
+                histories.append(SimulatedHistory(changed[:, None], (at,)))
+    return HistoryCase(f"real, step injected | – | {step:.0%}", histories, known=False)
 
 
 def measure(
-    cases: Sequence[Case], watchers: Mapping[str, Watch], advance: Callable[[], None] = lambda: None
-) -> list[Row]:
+    cases: Sequence[HistoryCase], watchers: Mapping[str, Watch], advance: Callable[[], None] = lambda: None
+) -> list[WatcherRow]:
     """Return a row for each case and watcher; all watchers see the same histories.
 
     Args:
@@ -108,25 +108,25 @@ def measure(
     ]
 
 
-def totals(rows: Sequence[Row]) -> list[Row]:
+def totals(rows: Sequence[WatcherRow]) -> list[WatcherRow]:
     """Return a row for each watcher over all cases whose changes are known."""
     names = dict.fromkeys(row.watcher for row in rows if row.known)
     return [_sum(name, [row for row in rows if row.watcher == name and row.known]) for name in names]
 
 
-def _sum(watcher: str, rows: Sequence[Row]) -> Row:
+def _sum(watcher: str, rows: Sequence[WatcherRow]) -> WatcherRow:
     counts = ("histories", "changes", "reported", "found", "exact", "near")
     summed = {name: sum(getattr(row, name) for row in rows) for name in counts}
-    return Row("all", watcher, seconds=sum(row.seconds for row in rows), known=True, **summed)
+    return WatcherRow("all", watcher, seconds=sum(row.seconds for row in rows), known=True, **summed)
 
 
-def _row(case: Case, watcher: str, answers: Sequence[Answer]) -> Row:
+def _row(case: HistoryCase, watcher: str, answers: Sequence[WatcherAnswer]) -> WatcherRow:
     offsets = [
         offset
         for history, answer in zip(case.histories, answers, strict=True)
         for offset in offsets_of(history.changes, answer.changes, MARGIN)
     ]
-    return Row(
+    return WatcherRow(
         case.name,
         watcher,
         len(case.histories),

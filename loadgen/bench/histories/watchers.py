@@ -16,7 +16,7 @@ import numpy as np
 import orjson
 from scipy import stats
 
-from agents.experiments.benchmarks import Series, find_changes
+from agents.experiments.benchmarks import BenchmarkSeries, find_changes
 from loadgen.bench.histories import otava_program
 from pipeline.model import FloatArray, IntArray
 from pipeline.model.errors import ConfigError
@@ -32,38 +32,38 @@ _P_VALUE = re.compile(r"p=([0-9.]+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class WatcherAnswer:
     """Answer of one watcher for one history: first commits of new levels, and the seconds it took."""
 
     changes: Sequence[int]
     seconds: float
 
 
-Watch = Callable[[Sequence[FloatArray]], list[Answer]]
+Watch = Callable[[Sequence[FloatArray]], list[WatcherAnswer]]
 """Watches histories, each (commits, repetitions), by themselves."""
 
 Compare = Callable[[Sequence[FloatArray], Sequence[FloatArray]], FloatArray]
 """Returns (histories,) p-values of the runs before and after one commit of each history."""
 
 
-def by_smidgen(histories: Sequence[FloatArray]) -> list[Answer]:
+def by_smidgen(histories: Sequence[FloatArray]) -> list[WatcherAnswer]:
     """Watch as `smidgen benchmarks watch` does at its default."""
     answers = []
     for values in histories:
         began = time.process_time()
-        series = Series("history", "ns", False, np.median(values, axis=1))
+        series = BenchmarkSeries("history", "ns", False, np.median(values, axis=1))
         changes = [change.index for change in find_changes([series], alpha=ALPHA)]
-        answers.append(Answer(changes, time.process_time() - began))
+        answers.append(WatcherAnswer(changes, time.process_time() - began))
     return answers
 
 
 def by_otava(python: str) -> Watch:
     """Return Apache Otava with its defaults, in a Python that has it; it sees medians of a commit's runs."""
 
-    def watch(histories: Sequence[FloatArray]) -> list[Answer]:
+    def watch(histories: Sequence[FloatArray]) -> list[WatcherAnswer]:
         levels = orjson.dumps([np.median(values, axis=1).tolist() for values in histories])
         output = _run([python, str(otava_program.__file__)], levels)
-        return [Answer(changes, seconds) for changes, seconds in orjson.loads(output)]
+        return [WatcherAnswer(changes, seconds) for changes, seconds in orjson.loads(output)]
 
     return watch
 
@@ -76,7 +76,7 @@ def by_neighbours(compare: Compare) -> Watch:
     p-values, the middle one.
     """
 
-    def watch(histories: Sequence[FloatArray]) -> list[Answer]:
+    def watch(histories: Sequence[FloatArray]) -> list[WatcherAnswer]:
         began = time.perf_counter()
         p_values = np.ones((len(histories), max(len(values) for values in histories)))
         for commit in range(1, p_values.shape[1]):
@@ -86,7 +86,7 @@ def by_neighbours(compare: Compare) -> Watch:
                 p_values[those, commit] = compare(*zip(*sides, strict=True))
         seconds = (time.perf_counter() - began) / len(histories)
         return [
-            Answer(_changes(row, single=values.shape[1] == 1), seconds)
+            WatcherAnswer(_changes(row, single=values.shape[1] == 1), seconds)
             for row, values in zip(p_values, histories, strict=True)
         ]
 

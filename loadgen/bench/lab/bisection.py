@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agents.experiments.bisection import (
+    BisectionPlan,
+    BisectionTask,
+    CommitRange,
     Journal,
-    Plan,
     Session,
-    Span,
-    Task,
     Workbench,
     bisect_range,
     read_span,
@@ -25,7 +25,7 @@ from agents.experiments.bisection import (
 from loadgen.bench.lab.commits import write_code
 from loadgen.target.history import Edit
 from loadgen.target.repository import apply_edit, git
-from pipeline.experiments.bisection import BeliefConfig, Outcome, SearchConfig, prior_of
+from pipeline.experiments.bisection import BeliefConfig, BisectionConfig, SearchOutcome, prior_of
 
 COMMITS = 16
 STEP = 0.05
@@ -80,7 +80,7 @@ def summary(done: Sequence[Bisected]) -> str:
     )
 
 
-def write_range(folder: Path, slow: int) -> Span:
+def write_range(folder: Path, slow: int) -> CommitRange:
     """Make a git repository of the shop with COMMITS commits on its base; ``slow`` counts from 1.
 
     Raises:
@@ -101,18 +101,20 @@ def bisect_drawn(folder: Path, rng: random.Random) -> Bisected:
     slow = rng.randint(1, COMMITS)
     span = write_range(folder, slow)
     versions = span.versions
-    plan = Plan(
+    plan = BisectionPlan(
         span,
         prior_of(versions[1:], {}),
-        SearchConfig(CONFIDENCE, belief=BeliefConfig(threshold=THRESHOLD)),
+        BisectionConfig(CONFIDENCE, belief=BeliefConfig(threshold=THRESHOLD)),
         Session(None, RUN, reading_of(exit_code=False, results=None, benchmark=None), 1.0, RUN_TIMEOUT_S),
     )
     with (
-        Journal(None, Task(versions[0], versions[-1], "", RUN, "number")) as journal,
+        Journal(None, BisectionTask(versions[0], versions[-1], "", RUN, "number")) as journal,
         Workbench(folder) as workbench,
     ):
         standing = bisect_range(plan, workbench, journal)
-    named = tuple(number + 1 for number in standing.likeliest) if standing.outcome is Outcome.FOUND else ()
+    named = (
+        tuple(number + 1 for number in standing.likeliest) if standing.outcome is SearchOutcome.FOUND else ()
+    )
     runs = len(journal.of("value"))
     return Bisected(slow, named, len(journal.of("built")), runs, _noise(journal))
 

@@ -17,7 +17,7 @@ from pipeline.commands.tables import print_table, text_columns
 from pipeline.model.errors import ConfigError
 
 if TYPE_CHECKING:
-    from loadgen.bench.lab.experiments import Judged
+    from loadgen.bench.lab.experiments import CommitVerdicts
 
 
 @click.command()
@@ -62,7 +62,7 @@ def _bisect(folder: Path, config: LabRequest) -> int:
     return 0 if all(bisected.right for bisected in done) else 1
 
 
-async def _run(folder: Path, config: LabRequest) -> list[list[Judged]]:
+async def _run(folder: Path, config: LabRequest) -> list[list[CommitVerdicts]]:
     from loadgen.bench.lab.experiments import Lab, noise
     from pipeline.commands.terminal import print_note
 
@@ -84,13 +84,13 @@ async def _run(folder: Path, config: LabRequest) -> list[list[Judged]]:
 _COUNTED = ("pass", "fail", "not enough")
 
 
-def _show(rows: list[list[Judged]]) -> None:
+def _show(rows: list[list[CommitVerdicts]]) -> None:
     """Print a row a commit: how many verdicts are right, and what they were."""
     names = ("commit", "metric", "expected", "right", *_COUNTED, "differences")
     print_table(text_columns(names, numbers=range(3, len(names))), map(_cells, zip(*rows, strict=True)))
 
 
-def _cells(judged: tuple[Judged, ...]) -> tuple[str, ...]:
+def _cells(judged: tuple[CommitVerdicts, ...]) -> tuple[str, ...]:
     commit, about = judged[0].commit, [verdict.about for verdict in judged if verdict.about]
     counts = Counter(verdict.decision.value for verdict in about)
     differences = sorted(verdict.measured.difference for verdict in about)

@@ -9,13 +9,13 @@ from pathlib import Path
 from agents.experiments.replay.connection import address_of_url
 from agents.experiments.replay.experiment import (
     DownstreamConfig,
-    Experiment,
     PaceConfig,
-    Result,
+    ReplayExperiment,
+    ReplayResult,
     counted_downstream,
     run_trials,
 )
-from agents.experiments.replay.plan import Choice, NamedRequest, choose, name_endpoints
+from agents.experiments.replay.plan import NamedRequest, RequestChoice, choose, name_endpoints
 from agents.experiments.replay.recording import read_recording
 from agents.experiments.replay.replayer import ReplayConfig
 from agents.experiments.replay.trial_rows import TrialRows
@@ -24,7 +24,7 @@ from loadgen.bench.lab.request import LabRequest
 from loadgen.bench.lab.sides import STOCK, Sides, record_traffic
 from loadgen.engines.kafka.probe import free_ports
 from pipeline.commands.trial.reading import read_trials
-from pipeline.experiments.trials import Bounds, Decision, ModelConfig, Verdict, judge_trials
+from pipeline.experiments.trials import Bounds, MetricDecision, MetricVerdict, ModelConfig, judge_trials
 from pipeline.experiments.trials import Sides as Points
 from pipeline.processes import Group
 from pipeline.stages.gather.trial_models import load_models
@@ -39,14 +39,14 @@ TIMEOUT_S = 300.0
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class CommitVerdicts:
     """Verdicts of an experiment on a commit."""
 
     commit: LabCommit
-    verdicts: Mapping[str, Verdict]
+    verdicts: Mapping[str, MetricVerdict]
 
     @property
-    def about(self) -> Verdict | None:
+    def about(self) -> MetricVerdict | None:
         """The verdict on the metric that the commit is about."""
         return self.verdicts.get(self.commit.judged)
 
@@ -58,7 +58,7 @@ class Judged:
         return (
             about is not None
             and about.decision.value == self.commit.expected
-            and not any(verdict.decision is Decision.FAIL for verdict in other_verdicts)
+            and not any(verdict.decision is MetricDecision.FAIL for verdict in other_verdicts)
         )
 
 
@@ -92,7 +92,7 @@ class Lab:
             self._note(f"A/A trial {number + 1} of {self._config.history}")
         return self._read(rows, "history")
 
-    async def judge(self) -> list[list[Judged]]:
+    async def judge(self) -> list[list[CommitVerdicts]]:
         """Return the verdicts of each repeat."""
         commits = read_commits()
         folders = [write_code(self._folder / commit.name, commit) for commit in commits]
@@ -104,16 +104,16 @@ class Lab:
                 for _ in range(commit.trials or self._config.trials):
                     await self._trial(rows, folder, commit.endpoint)
                 points = self._read(rows, f"{commit.name}-{repeat}")
-                row.append(Judged(commit, judged_points(points, self._config)))
+                row.append(CommitVerdicts(commit, judged_points(points, self._config)))
                 self._note(f"repeat {repeat} of {self._config.repeats}: {commit.name}, {said(row[-1])}")
             verdict_rows.append(row)
         return verdict_rows
 
-    async def _trial(self, rows: Result, folder: Path, endpoint: str) -> None:
+    async def _trial(self, rows: ReplayResult, folder: Path, endpoint: str) -> None:
         """Start both sides, replay requests to them, and add their measurements."""
         config = self._config
         self._trials += 1
-        chosen, _ = choose(self._requests, Choice((endpoint,)))
+        chosen, _ = choose(self._requests, RequestChoice((endpoint,)))
         stocks = free_ports("127.0.0.1", 2)
         listen = (("127.0.0.1", stocks[0]), ("127.0.0.1", stocks[1]))
         addresses = [f"http://127.0.0.1:{port}" for port in stocks]
@@ -121,33 +121,33 @@ class Lab:
             counted_downstream(DownstreamConfig(listen, answers=STOCK)) as counts,
             self._sides.running([self._base, folder], addresses, self._trials) as (a, b),
         ):
-            experiment = Experiment(
+            experiment = ReplayExperiment(
                 (address_of_url(a), address_of_url(b)),
                 PaceConfig(config.rate, requests=config.requests, warm_up=config.warm_up),
                 replay=ReplayConfig(timeout_s=TIMEOUT_S, timings=("cpu",)),
             )
             await run_trials(chosen, experiment, counts=counts, into=rows, first=self._trials)
 
-    def _read(self, rows: Result, name: str) -> dict[str, Points]:
+    def _read(self, rows: ReplayResult, name: str) -> dict[str, Points]:
         """Return the points of trials, by way of the file that ``smidgen trial verdict`` reads."""
         path = self._folder / f"{name}.csv"
         path.write_bytes(rows.rows.csv())
         return {metric: points for metric, points in read_trials(path).items() if metric.startswith(JUDGED)}
 
 
-def judged_points(points: Mapping[str, Points], config: LabRequest) -> dict[str, Verdict]:
+def judged_points(points: Mapping[str, Points], config: LabRequest) -> dict[str, MetricVerdict]:
     """Return the judge's verdict on each metric."""
     bounds = dict.fromkeys(points, Bounds(config.threshold, config.alpha))
     verdicts = judge_trials(points, bounds, {}, ModelConfig(load_models(), MODEL))
     return {verdict.metric: verdict for verdict in verdicts}
 
 
-def noise(past: Mapping[str, Points], config: LabRequest) -> Iterator[Verdict]:
+def noise(past: Mapping[str, Points], config: LabRequest) -> Iterator[MetricVerdict]:
     """Yield the judge's verdicts on A/A trials."""
     yield from judged_points(past, config).values()
 
 
-def said(judged: Judged) -> str:
+def said(judged: CommitVerdicts) -> str:
     """Return the verdict on the metric that a commit is about, as a line."""
     about = judged.about
     if about is None:
@@ -159,5 +159,5 @@ def said(judged: Judged) -> str:
     return f"{about.decision.value}, {figures}: {'right' if judged.right else 'wrong'}"
 
 
-def _new_rows() -> Result:
-    return Result(TrialRows(("cpu",)))
+def _new_rows() -> ReplayResult:
+    return ReplayResult(TrialRows(("cpu",)))

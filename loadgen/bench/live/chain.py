@@ -36,7 +36,7 @@ _EARLY_S = 20.0  # a slowdown may be dated this long before it began
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ProgramsRun:
     """Settings of a run of programs."""
 
     names: Sequence[str]
@@ -48,7 +48,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ProgramResult:
     """Result for one program."""
 
     name: str
@@ -66,7 +66,7 @@ class Found:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-async def run_programs(run: Run, folder: Path, advance: Callable[[], None]) -> list[Found]:
+async def run_programs(run: ProgramsRun, folder: Path, advance: Callable[[], None]) -> list[ProgramResult]:
     """Run programs in parallel and return the reports on each; ``advance`` is called once a second.
 
     Raises:
@@ -100,7 +100,7 @@ async def _start_pipeline(group: Group) -> dict[str, str]:
     return addresses
 
 
-def _agent(run: Run, name: str, broker: str) -> list[str]:
+def _agent(run: ProgramsRun, name: str, broker: str) -> list[str]:
     program = [
         sys.executable,
         programs.__file__,
@@ -117,7 +117,7 @@ def _agent(run: Run, name: str, broker: str) -> list[str]:
     return smidgen_command("agent", "run", *where, *interval, "--", *program)
 
 
-def _wait_scanned(run: Run, dsn: str, end: float) -> None:
+def _wait_scanned(run: ProgramsRun, dsn: str, end: float) -> None:
     """Wait until every program is scanned up to its end, less a few intervals."""
     with closing(open_store(dsn)) as store:
         while system_clock() < end + _SETTLE_S:
@@ -128,12 +128,12 @@ def _wait_scanned(run: Run, dsn: str, end: float) -> None:
     time.sleep(_ROOTCAUSE_S)
 
 
-def _found(run: Run, dsn: str, began: float) -> list[Found]:
+def _found(run: ProgramsRun, dsn: str, began: float) -> list[ProgramResult]:
     with closing(open_store(dsn)) as store:
         return [_program_found(run, store, name, began) for name in run.names]
 
 
-def _program_found(run: Run, store: Store, name: str, began: float) -> Found:
+def _program_found(run: ProgramsRun, store: Store, name: str, began: float) -> ProgramResult:
     every = (name, EARLIEST_S, LATEST_S)
     slow, slow_at = name in run.slow, began + run.slow_after_s
     function = programs.slowed(name)
@@ -151,7 +151,7 @@ def _program_found(run: Run, store: Store, name: str, began: float) -> Found:
     matrix = store.series(SeriesQuery("gcpu", name, began, began + run.seconds, run.seconds, []))
     delay_s, delta = min(hits, default=(None, None))
     scans = len(store.rows(RowQuery("scans", *every)))
-    return Found(
+    return ProgramResult(
         name, scans, dict(unjudged), float(matrix.totals.sum()), slow, function, delay_s, delta, false
     )
 

@@ -14,12 +14,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from loadgen.bench.live.chain import Found, Run, run_programs
+from loadgen.bench.live.chain import ProgramResult, ProgramsRun, run_programs
 from loadgen.bench.live.programs import PROGRAMS
 from loadgen.bench.live.simulation import Process
-from loadgen.bench.live.trials import Trial, steady_events, try_step
+from loadgen.bench.live.trials import LiveTrial, steady_events, try_step
 from loadgen.bench.shutdown import ended_in_order
-from loadgen.harness import Advance, Experiment, bench, results_of_workers
+from loadgen.harness import Advance, BenchExperiment, bench, results_of_workers
 from pipeline.commands.request import option, seed_option
 from pipeline.commands.tables import Column, print_table
 from pipeline.settings.workloads import load_workloads
@@ -31,7 +31,7 @@ _SLOW_AFTER = 2 / 3  # of a run: then programs get slower
 class Simulated:
     """Results for simulated processes."""
 
-    trials: Sequence[Trial]
+    trials: Sequence[LiveTrial]
     hours: int
     false: Sequence[dict[str, Any]]
 
@@ -75,7 +75,7 @@ class _LiveRequest:
 
 
 @bench(json="one JSON object a part")
-def live(request: _LiveRequest) -> Experiment[Mapping[str, Any]]:
+def live(request: _LiveRequest) -> BenchExperiment[Mapping[str, Any]]:
     """Measure which steps of one process the preset live reports within a minute, and its false events.
 
     A process is simulated as an agent samples it, 101 times a second, one message every --interval seconds.
@@ -87,7 +87,7 @@ def live(request: _LiveRequest) -> Experiment[Mapping[str, Any]]:
     minutes; every other one gets slower after two thirds.
     """
     simulated, seconds = request.steps + request.hours, round(60 * request.minutes)
-    return Experiment(lambda advance: [_measure(request, advance)], simulated + seconds, _show)
+    return BenchExperiment(lambda advance: [_measure(request, advance)], simulated + seconds, _show)
 
 
 def _measure(request: _LiveRequest, advance: Advance) -> Mapping[str, Any]:
@@ -115,12 +115,12 @@ def _simulate(request: _LiveRequest, advance: Advance) -> Simulated:
         for number in range(request.steps + request.hours)
     ]
     results = results_of_workers(partial(_one, process, request.errors), tasks, os.cpu_count() or 1, advance)
-    trials = [result for result in results if isinstance(result, Trial)]
-    false = [event for result in results if not isinstance(result, Trial) for event in result]
+    trials = [result for result in results if isinstance(result, LiveTrial)]
+    false = [event for result in results if not isinstance(result, LiveTrial) for event in result]
     return Simulated(trials, request.hours, false)
 
 
-def _one(process: Process, errors: float, task: tuple[int, bool]) -> Trial | list[dict[str, Any]]:
+def _one(process: Process, errors: float, task: tuple[int, bool]) -> LiveTrial | list[dict[str, Any]]:
     """Simulate one step, or one hour without any."""
     logging.disable(logging.WARNING)
     (workload,) = load_workloads(["live"])
@@ -128,9 +128,9 @@ def _one(process: Process, errors: float, task: tuple[int, bool]) -> Trial | lis
     return try_step(workload, process, errors, seed) if stepped else steady_events(workload, process, 1, seed)
 
 
-def _run_programs(request: _LiveRequest, advance: Advance) -> list[Found]:
+def _run_programs(request: _LiveRequest, advance: Advance) -> list[ProgramResult]:
     names = list(PROGRAMS)
     seconds = 60 * request.minutes
-    run = Run(names, seconds, seconds * _SLOW_AFTER, names[::2], request.busy, f"{request.interval}s")
+    run = ProgramsRun(names, seconds, seconds * _SLOW_AFTER, names[::2], request.busy, f"{request.interval}s")
     with ended_in_order(), tempfile.TemporaryDirectory(prefix="smidgen-live-") as folder:
         return asyncio.run(run_programs(run, Path(folder), advance))

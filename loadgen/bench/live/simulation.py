@@ -39,7 +39,7 @@ class Slowdown:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SlowerFunction:
     """A function that got slower."""
 
     subroutine: str
@@ -55,7 +55,7 @@ def standard_error(share: float, rate_hz: float) -> float:
 
 def simulate(
     process: Process, seconds: int, rng: np.random.Generator, slowdown: Slowdown | None = None
-) -> tuple[Dataset, Step | None]:
+) -> tuple[Dataset, SlowerFunction | None]:
     """Simulate a process for some seconds.
 
     Args:
@@ -73,7 +73,7 @@ def simulate(
     if slowdown is not None:
         row = int(rng.choice(np.flatnonzero((shares >= _CAPABLE[0]) & (shares <= _CAPABLE[1]))))
         after = float(shares[row]) + slowdown.rise(float(shares[row]))
-        step = Step(stacks[row][-1], START + slowdown.at, float(shares[row]), after)
+        step = SlowerFunction(stacks[row][-1], START + slowdown.at, float(shares[row]), after)
         cost = after * (1 - shares[row]) / (1 - after)  # the costs of the other functions stay
         ends = np.arange(1, costs.shape[1] + 1) * process.interval_s
         costs[row] += (cost - shares[row]) * np.clip((ends - slowdown.at) / process.interval_s, 0, 1)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from loadgen.bench.live.simulation import Process, Slowdown, Step, simulate, standard_error
+from loadgen.bench.live.simulation import Process, Slowdown, SlowerFunction, simulate, standard_error
 from pipeline.backtest.run import run_backtest
 from pipeline.messages.events import DETECTED
 from pipeline.model.clock import from_iso
@@ -23,16 +23,16 @@ HOUR_S = 3600
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class LiveTrial:
     """Result for one step."""
 
-    step: Step
+    step: SlowerFunction
     lead_s: int  # history before it
     delay_s: float | None  # from the step to the end of the scan that reported it; None if none did
     others: int  # other events
 
 
-def try_step(workload: Workload, process: Process, errors: float, seed: int) -> Trial:
+def try_step(workload: Workload, process: Process, errors: float, seed: int) -> LiveTrial:
     """Simulate and backtest a process with a step of ``errors`` standard errors."""
     rng = np.random.default_rng([seed, 17])
     lead_s = int(rng.integers(*_LEAD_S))
@@ -46,7 +46,7 @@ def try_step(workload: Workload, process: Process, errors: float, seed: int) -> 
         if _is_of(event["data"], step):
             delays.append(from_iso(event["data"]["detected_time"]) + workload.wait_s - step.time)
     timely = [delay for delay in delays if delay <= IN_TIME_S]
-    return Trial(step, lead_s, min(timely, default=None), len(events) - len(delays))
+    return LiveTrial(step, lead_s, min(timely, default=None), len(events) - len(delays))
 
 
 def steady_events(workload: Workload, process: Process, hours: float, seed: int) -> list[dict[str, Any]]:
@@ -59,7 +59,7 @@ def _detected(events: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return [event for event in events if event["type"] == DETECTED]
 
 
-def _is_of(data: dict[str, Any], step: Step) -> bool:
+def _is_of(data: dict[str, Any], step: SlowerFunction) -> bool:
     """Return whether an event reports a step: the step's function or its caller, at the step's time."""
     named = {data["metric"], *(member["metric"] for member in data["group"])}
     caller = step.subroutine.rpartition(".")[0]

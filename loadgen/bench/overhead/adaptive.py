@@ -15,7 +15,7 @@ from loadgen.bench.overhead.policies import fixed
 from loadgen.bench.overhead.pruning import PruningCost, measure_pruning
 from loadgen.bench.overhead.rates import PolicyCost, Sampled, measure_policies
 from loadgen.bench.overhead.services import PROGRAMS, NotHere, started
-from loadgen.harness import Experiment, bench
+from loadgen.harness import BenchExperiment, bench
 from loadgen.terminal import progress
 from pipeline.commands.request import Duration, option
 from pipeline.model.errors import ConfigError
@@ -47,7 +47,7 @@ class _AdaptiveRequest:
 
 
 @bench(json="one JSON object a result")
-def adaptive(request: _AdaptiveRequest) -> Experiment[PolicyCost | PruningCost | Skipped]:
+def adaptive(request: _AdaptiveRequest) -> BenchExperiment[PolicyCost | PruningCost | Skipped]:
     """Measure what rates that follow the profile, and pruning, save of sampling real programs.
 
     The programs are those of `smidgen bench overhead`. In the middle of each block their requests change, and
@@ -62,7 +62,7 @@ def adaptive(request: _AdaptiveRequest) -> Experiment[PolicyCost | PruningCost |
     if request.window * LEAST_WINDOWS > request.duration:
         raise ConfigError(f"--duration: should be at least {LEAST_WINDOWS} windows")
     programs = request.programs or tuple(PROGRAMS)
-    return Experiment(
+    return BenchExperiment(
         lambda _: chain.from_iterable(_measure(program, request) for program in programs),
         0,
         show_lines(_line_of),

@@ -18,10 +18,10 @@ import numpy as np
 
 from agents.profiles.formats import Stack
 from agents.profiles.formats.collapsed import parse_collapsed
-from agents.sampling.kernels import Kernel, Run, SamplerError, Sampling, make_kernel
+from agents.sampling.kernels import Kernel, KernelRun, SamplerError, Sampling, make_kernel
 from agents.sampling.process import ExistingProcess
-from agents.sampling.sampler import Sampler, stop_limit_s
-from loadgen.bench.overhead.services import FUNCTIONS, Service
+from agents.sampling.sampler import ProcessSampler, stop_limit_s
+from loadgen.bench.overhead.services import FUNCTIONS, RunningService
 from loadgen.bench.usage import process_cpu_s
 from loadgen.harness import Ratio, paired_ratio
 from pipeline.model import FloatArray, IntArray
@@ -39,7 +39,7 @@ _IN_FUNCTION = {name: re.compile(rf"(?:^|\.){name}(?:$|[ (])") for name in FUNCT
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class BlockPlan:
     """Length of a block, and number of groups of blocks."""
 
     block_s: float
@@ -47,7 +47,7 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class KernelSetting:
     """A kernel and its rate, with a folder for its files."""
 
     kernel: str
@@ -71,7 +71,7 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class BlockAnswers:
     """Measurements of a block of requests."""
 
     figures: dict[str, float]  # requests a second, latencies and CPU a request in seconds
@@ -79,21 +79,25 @@ class Answers:
     spent_ns: IntArray  # CPU time of each function so far at each of them: (requests, functions)
 
 
-class Watched:
+class WatchedKernel:
     """A kernel that keeps the last run that it started."""
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
-        self.run: Run | None = None
+        self.run: KernelRun | None = None
 
-    def start(self, pid: int, wake: Callable[[], None]) -> Run:
+    def start(self, pid: int, wake: Callable[[], None]) -> KernelRun:
         """Start a run."""
         self.run = self._kernel.start(pid, wake)
         return self.run
 
 
 def measure_cost(
-    program: str, service: Service, setting: Setting, load: Load, advance: Callable[[], None]
+    program: str,
+    service: RunningService,
+    setting: KernelSetting,
+    load: BlockPlan,
+    advance: Callable[[], None],
 ) -> Cost:
     """Measure groups of blocks.
 
@@ -145,7 +149,7 @@ def count_functions(stacks: Mapping[Stack, int]) -> Counter[str]:
     return counts
 
 
-def ask_for(service: Service, block_s: float, more_after_s: float = math.inf) -> Answers:
+def ask_for(service: RunningService, block_s: float, more_after_s: float = math.inf) -> BlockAnswers:
     """Send one request after the other; from ``more_after_s`` on they call a function more often."""
     times, spent = [], []
     with _yielding():
@@ -160,7 +164,7 @@ def ask_for(service: Service, block_s: float, more_after_s: float = math.inf) ->
     latencies = np.diff(times, prepend=begin)
     quantiles = {name: float(np.quantile(latencies, q)) for name, q in QUANTILES.items()}
     figures = {"throughput": len(latencies) / (last - begin), **quantiles, "cpu": cpu_s / len(latencies)}
-    return Answers(figures, np.asarray(times) - begin + began, np.asarray(spent))
+    return BlockAnswers(figures, np.asarray(times) - begin + began, np.asarray(spent))
 
 
 @contextmanager
@@ -181,9 +185,11 @@ def _yielding() -> Iterator[None]:
 @contextmanager
 def _sampled(kernel: Kernel, hz: int, pid: int) -> Iterator[list[bytes]]:
     """Sample a process while the context lasts; afterwards the list has all stacks."""
-    watched = Watched(kernel)
+    watched = WatchedKernel(kernel)
     limit_s = stop_limit_s(hz)
-    sampler = Sampler(watched, ExistingProcess(pid), interval_s=INTERVAL_S, clock=time.time, stop_s=limit_s)
+    sampler = ProcessSampler(
+        watched, ExistingProcess(pid), interval_s=INTERVAL_S, clock=time.time, stop_s=limit_s
+    )
     collected: list[bytes] = []
     failures: list[SamplerError] = []
 

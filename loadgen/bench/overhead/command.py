@@ -11,9 +11,9 @@ from typing import Any
 import click
 
 from agents.sampling.kernels import SamplerError, kernel_names, suitable_kernels
-from loadgen.bench.overhead.blocks import ORDERS, Cost, Load, Setting, measure_cost
+from loadgen.bench.overhead.blocks import ORDERS, BlockPlan, Cost, KernelSetting, measure_cost
 from loadgen.bench.overhead.services import PROGRAMS, NotHere, started
-from loadgen.harness import Experiment, Ratio, bench
+from loadgen.harness import BenchExperiment, Ratio, bench
 from loadgen.terminal import progress
 from pipeline.commands.request import Duration, option
 
@@ -54,7 +54,7 @@ class _OverheadRequest:
 
 
 @bench(json="one JSON object a result")
-def overhead(request: _OverheadRequest) -> Experiment[Cost | Skipped]:
+def overhead(request: _OverheadRequest) -> BenchExperiment[Cost | Skipped]:
     """Measure what sampling costs real programs, and how right its shares are.
 
     A Python web service and programs in C++, Go and Java are built in a temporary folder, and each is asked
@@ -66,7 +66,7 @@ def overhead(request: _OverheadRequest) -> Experiment[Cost | Skipped]:
     samples, less its share of the CPU time that the program measured itself, beside the standard error
     that so many samples leave. What is not installed is left out with a line.
     """
-    return Experiment(lambda _: _measure(request), 0, show_lines(line_of), streamed=True)
+    return BenchExperiment(lambda _: _measure(request), 0, show_lines(line_of), streamed=True)
 
 
 def show_lines(line_of: Callable[[Any], str]) -> Callable[[Iterable[Any]], None]:
@@ -92,7 +92,7 @@ def _measure(request: _OverheadRequest) -> Iterator[Cost | Skipped]:
 
 
 def _measure_program(program: str, request: _OverheadRequest, folder: Path) -> Iterator[Cost | Skipped]:
-    load = Load(request.duration, request.groups)
+    load = BlockPlan(request.duration, request.groups)
     with started(program, folder) as service:
         service.ask()  # it runs what it is, and not what starts it
         suitable = suitable_kernels(service.pid)
@@ -101,7 +101,9 @@ def _measure_program(program: str, request: _OverheadRequest, folder: Path) -> I
                 what = f"{program}, {kernel}, {hz} Hz"
                 try:
                     with progress(what, load.groups * len(ORDERS[0])) as advance:
-                        cost = measure_cost(program, service, Setting(kernel, hz, folder), load, advance)
+                        cost = measure_cost(
+                            program, service, KernelSetting(kernel, hz, folder), load, advance
+                        )
                 except SamplerError as error:
                     yield Skipped(f"{program}, {kernel}", str(error))
                     break

@@ -14,14 +14,14 @@ from pathlib import Path
 import numpy as np
 
 from agents.host.budget import rate_at
-from agents.host.discovery import Found
+from agents.host.discovery import MatchedProcess
 from agents.host.parts import Part
 from agents.host.process_sampling import ProcessSampling, SamplingSettings
-from agents.host.rules import How, Identity, Target
+from agents.host.rules import How, Identity, SamplingTarget
 from agents.profiles.formats import Stack
 from agents.sampling.kernels import SamplerError
 from agents.sampling.rates import FrequencyConfig, adjust, config_for, first_state
-from loadgen.bench.overhead.blocks import Answers, count_functions
+from loadgen.bench.overhead.blocks import BlockAnswers, count_functions
 from loadgen.bench.overhead.services import FUNCTIONS
 from pipeline.model import FloatArray
 
@@ -61,7 +61,7 @@ class Follower:
         self._window_s = window_s
         self._state = first_state(policy.config)
 
-    def rate_of(self, _: Found) -> float:
+    def rate_of(self, _: MatchedProcess) -> float:
         """Return the next window's rate, in the host agent's steps: a change may restart the kernel."""
         highest_hz = self._config.highest_hz
         level = round(math.log2(highest_hz / self._state.rate_hz))
@@ -99,7 +99,7 @@ def followed(policy: Policy, kernel: str, pid: int, folder: Path, window_s: floa
         SamplerError: the kernel cannot sample it.
     """
     follower = Follower(policy, window_s)
-    process = Found((pid, 0.0), Target(1, Identity("bench"), How(kernel=kernel)), 0.0)
+    process = MatchedProcess((pid, 0.0), SamplingTarget(1, Identity("bench"), How(kernel=kernel)), 0.0)
     ended = threading.Event()
     sampling = ProcessSampling(
         process, SamplingSettings(folder, window_s, time.time, follower.rate_of, follower.take, ended.set)
@@ -114,7 +114,7 @@ def followed(policy: Policy, kernel: str, pid: int, folder: Path, window_s: floa
         raise SamplerError(sampling.failure)
 
 
-def true_shares(windows: list[Window], answers: Answers) -> FloatArray:
+def true_shares(windows: list[Window], answers: BlockAnswers) -> FloatArray:
     """Return the share of the first function in the CPU time that the program measured itself: (windows,).
 
     CPU time between two answers is spread evenly.
@@ -127,7 +127,7 @@ def true_shares(windows: list[Window], answers: Answers) -> FloatArray:
     return np.asarray(spent[0] / np.maximum(sum(spent), 1.0))
 
 
-def within(windows: list[Window], answers: Answers) -> list[Window]:
+def within(windows: list[Window], answers: BlockAnswers) -> list[Window]:
     """Return the windows during which the program served requests throughout."""
     first, last = answers.times[0], answers.times[-1]
     return [window for window in windows if first <= window.start and window.end <= last]

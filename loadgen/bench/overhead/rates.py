@@ -11,10 +11,10 @@ import numpy as np
 
 from agents.profiles.formats import Stack
 from agents.sampling.kernels import SamplerError
-from loadgen.bench.overhead.blocks import Answers, ask_for, children_s
+from loadgen.bench.overhead.blocks import BlockAnswers, ask_for, children_s
 from loadgen.bench.overhead.policies import Policy, Window, followed, true_shares, within
-from loadgen.bench.overhead.services import Service
-from loadgen.bench.sampling.rates import CORRECTED, FIXED, Point, saved
+from loadgen.bench.overhead.services import RunningService
+from loadgen.bench.sampling.rates import CORRECTED, FIXED, PolicyPoint, saved
 from loadgen.harness import Ratio, paired_ratio
 
 ORDER_SEED = 1
@@ -26,7 +26,7 @@ class Sampled:
 
     program: str
     kernel: str
-    service: Service
+    service: RunningService
     folder: Path
     window_s: float
     block_s: float
@@ -93,7 +93,7 @@ def measure_policies(
     return [_cost(sampled, policy_blocks, off, points) for policy_blocks in measured], stacks
 
 
-def _asked(sampled: Sampled) -> Answers:
+def _asked(sampled: Sampled) -> BlockAnswers:
     return ask_for(sampled.service, sampled.block_s, sampled.block_s / 2)
 
 
@@ -126,17 +126,20 @@ class _Measured:
         return float(np.mean(errors))
 
     @property
-    def point(self) -> Point:
+    def point(self) -> PolicyPoint:
         """Cost and error in the form of the benchmark of simulated services, which computes the savings."""
         is_fixed = self.policy.is_fixed
         rate_hz = float(np.mean([window.rate_hz for block in self.blocks for window in block.windows]))
         error, pooled = self.error(pooled=not is_fixed), self.error(pooled=True)
         name = FIXED if is_fixed else CORRECTED
-        return Point("program", name, self.policy.setting, rate_hz, error, pooled, pooled)
+        return PolicyPoint("program", name, self.policy.setting, rate_hz, error, pooled, pooled)
 
 
 def _cost(
-    sampled: Sampled, policy_blocks: _Measured, off: Sequence[Mapping[str, float]], points: Sequence[Point]
+    sampled: Sampled,
+    policy_blocks: _Measured,
+    off: Sequence[Mapping[str, float]],
+    points: Sequence[PolicyPoint],
 ) -> PolicyCost:
     ratios = {
         name: paired_ratio(

@@ -49,13 +49,13 @@ PROGRAMS = {
     ),
     "go": Program("service.go", ("{out}/service",), ("go", "build", "-o", "{out}/service", "{source}")),
     "java": Program(
-        "Service.java", ("java", "-cp", "{out}", "Service"), ("javac", "-d", "{out}", "{source}")
+        "Service.java", ("java", "-cp", "{out}", "RunningService"), ("javac", "-d", "{out}", "{source}")
     ),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class RunningService:
     """A running service."""
 
     pid: int
@@ -79,7 +79,7 @@ class Service:
 
 
 @contextmanager
-def started(name: str, folder: Path) -> Iterator[Service]:
+def started(name: str, folder: Path) -> Iterator[RunningService]:
     """Build a service in a folder, run it, and end it.
 
     Raises:
@@ -109,16 +109,18 @@ def _filled(words: Sequence[str], program: Program, folder: Path) -> list[str]:
     ]
 
 
-def _connected(process: subprocess.Popen[bytes], program: Program, opened: contextlib.ExitStack) -> Service:
+def _connected(
+    process: subprocess.Popen[bytes], program: Program, opened: contextlib.ExitStack
+) -> RunningService:
     assert process.stdin is not None
     assert process.stdout is not None
     if not program.listens:
         answers = io.BufferedReader(cast("io.FileIO", process.stdout))
-        return Service(process.pid, process.stdin, answers)
+        return RunningService(process.pid, process.stdin, answers)
     port = int(process.stdout.readline() or 0)
     if not port:
         raise NotHere("the service ended")
     connection = opened.enter_context(socket.create_connection(("127.0.0.1", port)))
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     requests = cast("IO[bytes]", opened.enter_context(connection.makefile("wb", buffering=0)))
-    return Service(process.pid, requests, opened.enter_context(connection.makefile("rb")))
+    return RunningService(process.pid, requests, opened.enter_context(connection.makefile("rb")))

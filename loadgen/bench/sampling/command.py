@@ -11,10 +11,10 @@ import click
 from pydantic import TypeAdapter, ValidationError
 
 from loadgen.bench.sampling.figures import draw_sampling, save_figure
-from loadgen.bench.sampling.rates import CORRECTED, POLICIES, PUBLISHED, Point, measure_rates, saved
+from loadgen.bench.sampling.rates import CORRECTED, POLICIES, PUBLISHED, PolicyPoint, measure_rates, saved
 from loadgen.bench.sampling.services import KINDS, WINDOW_S
 from loadgen.bench.sampling.stacks import PruningResult, measure_pruning
-from loadgen.harness import Advance, Experiment, bench
+from loadgen.harness import Advance, BenchExperiment, bench
 from loadgen.terminal import read_file
 from pipeline.commands.request import EXISTING_FILE, Duration, option
 from pipeline.files.outputs import check_outputs
@@ -29,7 +29,7 @@ FIRST_SEED = 2001
 class SamplingResult:
     """All measurements."""
 
-    points: list[Point]
+    points: list[PolicyPoint]
     pruning: list[PruningResult]
 
 
@@ -45,7 +45,7 @@ class _SamplingRequest:
 
 
 @bench(json="JSON")
-def sampling(request: _SamplingRequest) -> Experiment[SamplingResult]:
+def sampling(request: _SamplingRequest) -> BenchExperiment[SamplingResult]:
     """Measure cost against error of sampling policies, and time against error of pruning.
 
     Services are simulated whose profiles stay, change with deployments, by the hour, in bursts or all the
@@ -66,7 +66,7 @@ def sampling(request: _SamplingRequest) -> Experiment[SamplingResult]:
         yield result
 
     parts = 0 if recorded else len(KINDS) * request.services + 2 * request.hosts + 1
-    return Experiment(rows, parts, _show)
+    return BenchExperiment(rows, parts, _show)
 
 
 def _show(rows: Iterable[SamplingResult]) -> None:
@@ -91,7 +91,7 @@ def _read(path: Path) -> SamplingResult:
         raise ConfigError(f"--from {path}: is not what --json writes: {where} {first['msg']}") from None
 
 
-def _rate_lines(points: Sequence[Point]) -> Iterator[str]:
+def _rate_lines(points: Sequence[PolicyPoint]) -> Iterator[str]:
     numbers = ("setting", "Hz", "error", "saved", "whole run", "unweighed")
     yield f"{'service':<12}{'policy':<22}" + "".join(f"{name:>11}" for name in numbers)
     for point in points:

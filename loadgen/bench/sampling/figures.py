@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from loadgen.bench.sampling.rates import CORRECTED, FIXED, POLICIES, POOLED, PUBLISHED, Point
+from loadgen.bench.sampling.rates import CORRECTED, FIXED, POLICIES, POOLED, PUBLISHED, PolicyPoint
 from loadgen.bench.sampling.stacks import MOST_ERROR, THINNING, THREAD_PRUNING, PruningResult
 from loadgen.terminal import new_figure
 
@@ -19,7 +19,7 @@ _PAPER = (0.068, 0.0058)
 """Results of Atys at P99 (§6.3): time saved, and MAPE of the top 50 functions."""
 
 
-def draw_sampling(points: Sequence[Point], pruned: Sequence[PruningResult]) -> Any:
+def draw_sampling(points: Sequence[PolicyPoint], pruned: Sequence[PruningResult]) -> Any:
     """Return a figure with a panel for each kind of service and one for pruning."""
     import matplotlib as mpl
 
@@ -49,7 +49,7 @@ def save_figure(figure: Any, path: Any) -> None:
         figure.savefig(path, format="svg", metadata={"Date": None}, facecolor="white")
 
 
-def _draw_rates(axes: Any, points: Sequence[Point]) -> None:
+def _draw_rates(axes: Any, points: Sequence[PolicyPoint]) -> None:
     for policy in POLICIES:
         own = sorted((point.mean_hz, point.error * 100) for point in points if point.policy == policy)
         rates, errors = np.array(own).T

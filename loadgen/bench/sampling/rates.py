@@ -31,7 +31,7 @@ _POOLED_SAMPLES = 10_000.0
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class PolicyPoint:
     """Cost and error of one policy at one setting."""
 
     kind: str  # kind of service
@@ -53,7 +53,7 @@ class _Policy:
 
 def measure_rates(
     kinds: Sequence[str], seeds: Sequence[int], windows: int, advance: Callable[[], None]
-) -> list[Point]:
+) -> list[PolicyPoint]:
     """Run every policy at every setting on services of every kind.
 
     Args:
@@ -75,7 +75,7 @@ def measure_rates(
     return points
 
 
-def equal_rate_hz(points: Sequence[Point], error: float) -> float:
+def equal_rate_hz(points: Sequence[PolicyPoint], error: float) -> float:
     """Return the fixed rate of the same error, interpolated between those measured.
 
     Args:
@@ -87,7 +87,7 @@ def equal_rate_hz(points: Sequence[Point], error: float) -> float:
     return float(np.exp(np.interp(np.log(error), errors, rates)))
 
 
-def saved(points: Sequence[Point], point: Point) -> float:
+def saved(points: Sequence[PolicyPoint], point: PolicyPoint) -> float:
     """Return the share of the samples that a policy saves, against the fixed rate of the same error."""
     same = [candidate for candidate in points if candidate.kind == point.kind]
     return 1 - point.mean_hz / equal_rate_hz(same, point.error)
@@ -103,7 +103,7 @@ def _policies() -> list[tuple[str, float, _Policy]]:
     ]
 
 
-def _measure(service: ServiceProfiles, seed: int) -> list[Point]:
+def _measure(service: ServiceProfiles, seed: int) -> list[PolicyPoint]:
     """Return a point of each policy and setting."""
     fixed = [_at_fixed_rate(service, hz, np.random.default_rng([seed, 1])) for hz in FIXED_HZ]
     adaptive = [
@@ -113,17 +113,17 @@ def _measure(service: ServiceProfiles, seed: int) -> list[Point]:
     return fixed + adaptive
 
 
-def _at_fixed_rate(service: ServiceProfiles, hz: float, rng: np.random.Generator) -> Point:
+def _at_fixed_rate(service: ServiceProfiles, hz: float, rng: np.random.Generator) -> PolicyPoint:
     """Return the point of a fixed rate: each window's shares come from its own samples."""
     counts = np.array([service.sample(rng, window, hz) for window in range(len(service.shares))])
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     whole = _whole_error(service, counts.sum(axis=0))
-    return Point(service.kind, FIXED, hz, hz, _error(service, shares), whole, whole)
+    return PolicyPoint(service.kind, FIXED, hz, hz, _error(service, shares), whole, whole)
 
 
 def _followed(
     service: ServiceProfiles, name: str, setting: float, policy: _Policy, rng: np.random.Generator
-) -> Point:
+) -> PolicyPoint:
     """Return the point of a policy: each window's shares come from all samples that count for its profile."""
     state = first_state(policy.config)
     spent = 0.0
@@ -138,7 +138,7 @@ def _followed(
         shares[window] = state.shares
     mean_hz = spent / len(service.shares)
     error = _error(service, shares)
-    return Point(
+    return PolicyPoint(
         service.kind,
         name,
         setting,
@@ -163,7 +163,7 @@ def _whole_error(service: ServiceProfiles, counts: FloatArray) -> float:
     return float(np.abs(counts / counts.sum() - truth)[top].mean())
 
 
-def _mean(points: Sequence[Point]) -> Point:
+def _mean(points: Sequence[PolicyPoint]) -> PolicyPoint:
     return replace(
         points[0],
         mean_hz=float(np.mean([point.mean_hz for point in points])),

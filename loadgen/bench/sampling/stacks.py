@@ -11,7 +11,7 @@ import orjson
 from scipy.interpolate import PchipInterpolator
 
 from agents.profiles.formats import Stack
-from agents.profiles.message import Source, build_profile
+from agents.profiles.message import ProfileOrigin, build_profile
 from agents.sampling.rates import (
     SHARES,
     PruningPlan,
@@ -203,7 +203,7 @@ def _trial(
 
 def aggregate_stacks(stacks: Mapping[Stack, int]) -> None:
     """Process a host's stacks as Smidgen does: names, a message, and its counts."""
-    source = Source("bench", "host")
+    source = ProfileOrigin("bench", "host")
     profile = build_profile(stacks, source=source, start=1_700_000_000.0, end=1_700_000_010.0)
     decoded = decode_profile(orjson.dumps(profile))
     count_samples([decoded], [0], window_s=60.0, stack_window_s=600.0)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from loadgen.bench.trials.simulate import DISTRIBUTIONS
-from loadgen.bench.trials.table import SERVICES, Row, measure
-from loadgen.harness import Experiment, bench, measured, table
+from loadgen.bench.trials.table import SERVICES, ModelRow, measure
+from loadgen.harness import BenchExperiment, bench, measured, table
 from pipeline.commands.request import option, seed_option
 from pipeline.commands.tables import Column
 
-COLUMNS: tuple[Column[Row], ...] = (
+COLUMNS: tuple[Column[ModelRow], ...] = (
     Column("distribution"),
     Column("trials", form="d"),
     Column("regression", form=".2%"),
@@ -32,7 +32,7 @@ def trials(
     names: tuple[str, ...] = option(flag="--distribution", choices=DISTRIBUTIONS, help="Only these."),
     alpha: float = option(0.05, above=0, most=0.5),
     seed: int = seed_option(),
-) -> Experiment[Row]:
+) -> BenchExperiment[ModelRow]:
     """Measure how often each model of `smidgen trial verdict` errs on experiments whose truth is known.
 
     Side B of half of the experiments costs more by three standard errors of the mean difference of trials: a
@@ -40,9 +40,9 @@ def trials(
     negatives regressions that are not found, and detectability is the median half-width of the interval.
     """
 
-    def rows(case: tuple[str, int]) -> Iterator[Row]:
+    def rows(case: tuple[str, int]) -> Iterator[ModelRow]:
         name, number = case
         return measure(DISTRIBUTIONS[name], number, experiments, alpha, seed)
 
     cases = [(name, number) for name in names or DISTRIBUTIONS for number in trials]
-    return Experiment(*measured(cases, rows), table(COLUMNS))
+    return BenchExperiment(*measured(cases, rows), table(COLUMNS))

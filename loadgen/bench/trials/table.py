@@ -44,7 +44,7 @@ CONTROLLED = f"paired-t-test, covariate of correlation {CORRELATION}"
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ModelRow:
     """Result of one model on one distribution with ``trials`` trials."""
 
     distribution: str
@@ -71,7 +71,7 @@ class _Service:
 
 def measure(
     distribution: Distribution, trials: int, experiments: int, alpha: float, seed: int
-) -> Iterator[Row]:
+) -> Iterator[ModelRow]:
     """Yield a row for each model, the sequential test, and the model that each service's history chooses."""
     rng = np.random.default_rng((seed, trials, list(DISTRIBUTIONS).index(distribution.name)))
     regression = EFFECT_ERRORS * _spread(distribution, rng) / trials**0.5
@@ -170,14 +170,14 @@ def _row(
     regression: float,
     alpha: float,
     estimates: list[tuple[Estimates, Estimates]],
-) -> Row:
+) -> ModelRow:
     equal, slower = (
         [np.concatenate(values) for values in zip(*(pair[side].figures() for pair in estimates), strict=True)]
         for side in (0, 1)
     )
     hits = (slower[3] <= alpha) & (slower[0] > 0)
     half = (equal[2] - equal[1]) / 2.0
-    return Row(
+    return ModelRow(
         distribution,
         trials,
         model,

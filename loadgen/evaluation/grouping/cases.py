@@ -32,7 +32,7 @@ within an hour of the truth in most cases."""
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class GroupingCase:
     """Candidates of one scan that are near enough in time to have one cause."""
 
     scan: Scan
@@ -43,17 +43,17 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Fleet:
+class GroupedFleet:
     """Every case of one simulated fleet, with its truth."""
 
     preset: str
     seed: int
     truth: tuple[TruthRow, ...]
     scans: int
-    cases: tuple[Case, ...]
+    cases: tuple[GroupingCase, ...]
 
 
-def collect_fleet(preset: str, seed: int, workload: Workload) -> Fleet:
+def collect_fleet(preset: str, seed: int, workload: Workload) -> GroupedFleet:
     """Simulate a fleet and run detect and filter over it; the candidates that pass form the cases.
 
     Neither stage depends on dedup, so the cases are those of a whole run.
@@ -63,7 +63,7 @@ def collect_fleet(preset: str, seed: int, workload: Workload) -> Fleet:
     scans = [scan for scan in _filtered(dataset, store, workload) if scan.candidates]
     cases = [case for scan in scans for case in _cases(store, scan, workload, dataset.changes)]
     truth = in_reach(truth_from_json(dataset.truth), [workload])
-    return Fleet(preset, seed, truth, len(scans), tuple(cases))
+    return GroupedFleet(preset, seed, truth, len(scans), tuple(cases))
 
 
 def _filtered(dataset: Dataset, store: Store, workload: Workload) -> list[Scan]:
@@ -77,7 +77,7 @@ def _filtered(dataset: Dataset, store: Store, workload: Workload) -> list[Scan]:
     return scans
 
 
-def _cases(store: Store, scan: Scan, workload: Workload, changes: Sequence[Change]) -> list[Case]:
+def _cases(store: Store, scan: Scan, workload: Workload, changes: Sequence[Change]) -> list[GroupingCase]:
     """Return the cases of a scan: clusters of sudden changes, and of slow ones within about a day.
 
     Estimates of one change point lie up to hours apart, so that time alone must not separate candidates.
@@ -86,7 +86,7 @@ def _cases(store: Store, scan: Scan, workload: Workload, changes: Sequence[Chang
     slow = [candidate for candidate in scan.candidates if candidate.kind != "short_term"]
     clusters = cluster_by_time(sudden, workload.analysis_s) + cluster_by_time(slow, DAY_S)
     return [
-        Case(
+        GroupingCase(
             scan,
             tuple(cluster),
             _only_held(stacks_around(store, scan, cluster, workload), cluster),

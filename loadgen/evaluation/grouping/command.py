@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from loadgen.evaluation.encode import rate_to_json
-from loadgen.evaluation.grouping.cases import Case, collect_fleet
+from loadgen.evaluation.grouping.cases import GroupingCase, collect_fleet
 from loadgen.evaluation.grouping.score import GroupingScore, score_grouping
 from loadgen.evaluation.matching import tolerance_s
 from loadgen.evaluation.words import share
 from loadgen.fleet.scenario import load_scenario
-from loadgen.harness import Experiment, bench, terminal_table
+from loadgen.harness import BenchExperiment, bench, terminal_table
 from pipeline.analysis.cost_shift.scan import StackEvidence
 from pipeline.analysis.dedup.evidence import Cluster, DedupConfig, DedupEvidence, Deployed
 from pipeline.analysis.dedup.within_scan import find_groups
@@ -33,11 +33,11 @@ WORKLOAD = "frontfaas-small"
 _BUCKET_S = 1200.0
 """Ten minutes are one window here, and an estimate may be off by one either way."""
 
-Grouping = Callable[[Case], Sequence[Group]]
+Grouping = Callable[[GroupingCase], Sequence[Group]]
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class GroupingResult:
     """Result of one grouping on one preset, over all seeds."""
 
     preset: str
@@ -63,20 +63,20 @@ class Measured:
         }
 
 
-def by_som(case: Case) -> Sequence[Group]:
+def by_som(case: GroupingCase) -> Sequence[Group]:
     """Group as SOMDedup does (FBDetect §5.4.7)."""
     names = [f"{candidate.metric_kind}.{candidate.metric}" for candidate in case.candidates]
     return group_by_som(case.values, names, _times(case), *_levels(case), _causes(case))
 
 
-def by_exclusive_stacks(case: Case) -> Sequence[Group]:
+def by_exclusive_stacks(case: GroupingCase) -> Sequence[Group]:
     """Group as KDD 2018 §2.3 does."""
     config = ExclusiveConfig(bucket_s=_BUCKET_S)
     series = [candidate.series for candidate in case.candidates]
     return group_by_exclusive_stacks(index_stacks(case.stacks), series, _times(case), config=config)
 
 
-def by_cause(case: Case) -> Sequence[Group]:
+def by_cause(case: GroupingCase) -> Sequence[Group]:
     """Group by possible causes of the rises."""
     (workload,) = load_workloads([WORKLOAD])
     deployed = Deployed([*{change.id: change for some in case.changes for change in some}.values()])
@@ -95,7 +95,7 @@ GROUPINGS: Mapping[str, Grouping] = {
 
 def measure_grouping(
     presets: Sequence[str], seeds: Sequence[int], *, advance: Callable[[], None] | None = None
-) -> list[Measured]:
+) -> list[GroupingResult]:
     """Measure every grouping on every preset; the last results of each preset set pool all presets."""
     (workload,) = load_workloads([WORKLOAD])
     scores = {(preset, name): GroupingScore() for preset in presets for name in GROUPINGS}
@@ -110,15 +110,15 @@ def measure_grouping(
                 scores[preset, name] += score_grouping(fleet, groups, tolerance_s=tolerance_s(workload))
             if advance:
                 advance()
-    results = [Measured(*key, scores[key], seconds[key]) for key in scores]
+    results = [GroupingResult(*key, scores[key], seconds[key]) for key in scores]
     for name in GROUPINGS:
         own = [result for result in results if result.grouping == name and result.preset in presets]
         total = sum((result.score for result in own), GroupingScore())
-        results.append(Measured("all", name, total, sum(result.seconds for result in own)))
+        results.append(GroupingResult("all", name, total, sum(result.seconds for result in own)))
     return results
 
 
-COLUMNS: tuple[Column[Measured], ...] = (
+COLUMNS: tuple[Column[GroupingResult], ...] = (
     Column("preset"),
     Column("grouping"),
     Column("precision", lambda row: row.score.right.value, share),
@@ -138,7 +138,7 @@ def grouping(
     seeds: int = option(3, least=1, help="Fleets of each preset."),
     first_seed: int = option(1, help="Seed of the first fleet."),
     presets: str = option(_PRESETS, metavar="NAME,FILE,..."),
-) -> Experiment[Measured]:
+) -> BenchExperiment[GroupingResult]:
     """Measure how well candidates of a scan are grouped by cause, on simulated fleets.
 
     Detection and filters run as in a backtest; what they pass on is grouped by each of som (FBDetect's
@@ -151,23 +151,23 @@ def grouping(
     for name in names:
         load_scenario(name)  # report mistakes before the work
     drawn = range(first_seed, first_seed + seeds)
-    return Experiment(
+    return BenchExperiment(
         lambda advance: measure_grouping(names, drawn, advance=advance),
         len(names) * len(drawn),
         terminal_table(COLUMNS),
     )
 
 
-def _times(case: Case) -> FloatArray:
+def _times(case: GroupingCase) -> FloatArray:
     return np.array([candidate.change_time for candidate in case.candidates])
 
 
-def _levels(case: Case) -> tuple[FloatArray, FloatArray]:
+def _levels(case: GroupingCase) -> tuple[FloatArray, FloatArray]:
     return (
         np.array([candidate.before for candidate in case.candidates]),
         np.array([candidate.after for candidate in case.candidates]),
     )
 
 
-def _causes(case: Case) -> BoolArray:
+def _causes(case: GroupingCase) -> BoolArray:
     return potential_causes([candidate.metric for candidate in case.candidates], case.changes)

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from loadgen.evaluation.grouping.cases import Case, Fleet
+from loadgen.evaluation.grouping.cases import GroupedFleet, GroupingCase
 from loadgen.evaluation.matching import explain_cost
-from loadgen.evaluation.model import Event, TruthRow
+from loadgen.evaluation.model import ScoredEvent, TruthRow
 from loadgen.evaluation.rates import Rate
 from pipeline.analysis.stacks import Group
 from pipeline.model import Candidate, Scan
@@ -55,7 +55,7 @@ class GroupingScore:
 
 
 def score_grouping(
-    fleet: Fleet, groupings: Sequence[Sequence[Group]], *, tolerance_s: float
+    fleet: GroupedFleet, groupings: Sequence[Sequence[Group]], *, tolerance_s: float
 ) -> GroupingScore:
     """Score the groups of each of a fleet's cases.
 
@@ -64,7 +64,7 @@ def score_grouping(
         groupings: (cases,) their groups.
         tolerance_s: How far a candidate's change point may be from a row's onset.
     """
-    by_scan: dict[tuple[float, float], list[tuple[Case, Sequence[Group]]]] = {}
+    by_scan: dict[tuple[float, float], list[tuple[GroupingCase, Sequence[Group]]]] = {}
     for case, groups in zip(fleet.cases, groupings, strict=True):
         by_scan.setdefault((case.scan.start, case.scan.end), []).append((case, groups))
     rows = {row.id: row for row in fleet.truth if row.series}
@@ -76,7 +76,7 @@ def rows_behind(
     candidate: Candidate, scan: Scan, truth: Sequence[TruthRow], *, tolerance_s: float
 ) -> dict[str, float]:
     """Return the rows that explain a candidate by its own series, as scoring explains an event."""
-    event = Event(
+    event = ScoredEvent(
         id="",
         service=scan.service,
         workload=scan.workload,
@@ -95,7 +95,7 @@ def rows_behind(
 
 
 def _score_scan(
-    cases: Sequence[tuple[Case, Sequence[Group]]], rows: Mapping[str, TruthRow], tolerance_s: float
+    cases: Sequence[tuple[GroupingCase, Sequence[Group]]], rows: Mapping[str, TruthRow], tolerance_s: float
 ) -> GroupingScore:
     items: list[tuple[int, Rows]] = []
     nearest = Rate(0, 0)

@@ -36,7 +36,7 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class SuiteDifference:
     """Changes between two results, over the runs that both have."""
 
     common: int
@@ -73,7 +73,7 @@ class Comparison:
         }
 
 
-def compare_suites(old: Sequence[Run], new: Sequence[Run]) -> Comparison:
+def compare_suites(old: Sequence[Run], new: Sequence[Run]) -> SuiteDifference:
     """Pair runs of the same scenario and seed, and return the changed figures."""
     before = {(run["scenario"], run["seed"]): run for run in old}
     pairs = [(before[key], run) for run in new if (key := (run["scenario"], run["seed"])) in before]
@@ -83,7 +83,7 @@ def compare_suites(old: Sequence[Run], new: Sequence[Run]) -> Comparison:
             change = _moved(scenario, figure, [pair for pair in pairs if pair[1]["scenario"] == scenario])
             if change is not None:
                 moved.append(change)
-    return Comparison(
+    return SuiteDifference(
         common=len(pairs),
         moved=tuple(moved),
         old=pooled([fleet_run for fleet_run, _ in pairs]),

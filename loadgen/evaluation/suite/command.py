@@ -14,7 +14,7 @@ import click
 import orjson
 
 from loadgen.evaluation.suite.ablation import ablation_jobs, parse_steps, worth_of_steps
-from loadgen.evaluation.suite.against import Comparison, compare_suites
+from loadgen.evaluation.suite.against import SuiteDifference, compare_suites
 from loadgen.evaluation.suite.goals import goals_json
 from loadgen.evaluation.suite.kept_runs import KeptRuns
 from loadgen.evaluation.suite.page import accuracy_page
@@ -235,7 +235,7 @@ def _run(
 
 
 def _print(
-    result: Mapping[str, Any], comparison: Comparison | None, ablated: Mapping[str, Any] | None
+    result: Mapping[str, Any], comparison: SuiteDifference | None, ablated: Mapping[str, Any] | None
 ) -> None:
     print_suite(result["runs"])
     if comparison:

@@ -13,7 +13,7 @@ from pipeline.model.steps import OPTIONAL
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class RecordedResult:
     """A recorded result: its page's title, the command that measures it, its file, and the other page."""
 
     title: str
@@ -22,21 +22,21 @@ class Record:
     beside: str
 
 
-STANDARD_RECORD = Record(
+STANDARD_RECORD = RecordedResult(
     "Accuracy on simulated fleets",
     "smidgen bench accuracy",
     "accuracy.json.gz",
     "[accuracy-world.md](accuracy-world.md) has renames, wrappers, gaps, holidays and so on.",
 )
 
-WORLD_RECORD = Record(
+WORLD_RECORD = RecordedResult(
     "Accuracy on simulated fleets: a world that moves",
     "smidgen bench accuracy --world",
     "world.json.gz",
     "[accuracy.md](accuracy.md) has the other presets.",
 )
 
-HOSTS_RECORD = Record(
+HOSTS_RECORD = RecordedResult(
     "Accuracy on simulated fleets: rollouts, and mixes that move",
     "smidgen bench accuracy --hosts",
     "hosts.json.gz",
@@ -101,7 +101,7 @@ def _optional_steps(runs: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-def record_of(runs: Sequence[Mapping[str, Any]]) -> Record:
+def record_of(runs: Sequence[Mapping[str, Any]]) -> RecordedResult:
     """Return the record of some runs: that of ``--world`` or ``--hosts`` if all are its presets."""
     scenarios = {run["scenario"] for run in runs}
     if scenarios <= set(HOSTS):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from loadgen.evaluation.model import Funnel, FunnelStep
+from loadgen.evaluation.model import FunnelStep, RunFunnel
 from loadgen.evaluation.rates import Rate
 from loadgen.evaluation.suite.ablation import SHOWN
-from loadgen.evaluation.suite.against import POOLED, Comparison, Moved
+from loadgen.evaluation.suite.against import POOLED, Moved, SuiteDifference
 from loadgen.evaluation.suite.goals import goals_table
 from loadgen.evaluation.suite.runs import FIGURES, Figure, Run, pooled, scenario_means
 from loadgen.evaluation.table import counts_table, funnel_table, kinds_table, rates_table
@@ -61,10 +61,10 @@ def pooled_tables(runs: Sequence[Run]) -> Iterator[TextTable]:
     yield counts_table(figures["false_positive_kinds"].items())
     funnel = figures["funnel"]
     steps = tuple(FunnelStep(step["step"], step["remaining"]) for step in funnel["steps"])
-    yield funnel_table(Funnel(funnel["scans"], funnel["series"], steps))
+    yield funnel_table(RunFunnel(funnel["scans"], funnel["series"], steps))
 
 
-def print_against(comparison: Comparison) -> None:
+def print_against(comparison: SuiteDifference) -> None:
     """Print the figures that changed against an earlier result."""
     rows = [
         (name.replace("_", " "), *(share(side[name]["value"]) for side in (comparison.old, comparison.new)))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from loadgen.fleet.changes import Cause, deploy
+from loadgen.fleet.changes import DeployedCause, deploy
 from loadgen.fleet.inject.effects import Injected, MetricEffect, SetupMetric, StackEffect
 from loadgen.fleet.inject.site import Site, caller_of
 from loadgen.fleet.scenario import CAUSED, ChangesSpec, InjectionSpec
@@ -69,13 +69,13 @@ class Order:
 
     def cause(
         self, site: Site, at: float, profile: FloatArray, subroutines: Sequence[str], *, by_config: bool
-    ) -> tuple[Cause, tuple[SetupMetric, ...]]:
+    ) -> tuple[DeployedCause, tuple[SetupMetric, ...]]:
         """Deploy the cause of a regression at ``at``, or nothing for a regression without a root cause.
 
         A gate has a set-up metric that shows how far it is open.
         """
         if self.rng.random() < self.spec.no_culprit:
-            return Cause(), ()
+            return DeployedCause(), ()
         if self.releases.elsewhere and self.rng.random() < self.releases.elsewhere:
             subroutines = [_caller(site, name) for name in subroutines]
         cause = deploy(self.rng, site.service, at, subroutines, by_config=by_config, gate=self._gate())
@@ -100,7 +100,7 @@ def truth_row(
     *,
     start: float,
     end: float | None = None,
-    cause: Cause | None = None,
+    cause: DeployedCause | None = None,
     main: SeriesKey | None = None,
     cost: float = 0.0,
     metrics: Sequence[MetricEffect] = (),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from loadgen.fleet.host_labels import release_name
-from loadgen.fleet.hosts import Hosts, Rollout
+from loadgen.fleet.hosts import HostRollout, Hosts
 from loadgen.fleet.hosts_spec import RolloutSpec
 from loadgen.fleet.inject.effects import Injected, StackEffect
 from loadgen.fleet.inject.order import Order, regression
@@ -83,7 +83,7 @@ def inject_experiment(order: Order, site: Site) -> Injected:
     else:
         part = np.asarray(share * on, dtype=np.float64)
     start, end = float(hosts.timeline.starts[first]), float(_time(hosts, last))
-    rollout = Rollout(order.id, first, last, chosen, part, ((start, share),), kept=False, variant=True)
+    rollout = HostRollout(order.id, first, last, chosen, part, ((start, share),), kept=False, variant=True)
     hosts.rollouts.append(rollout)
     subroutine = site.choose(order.rng, delta)
     effects = _effects(hosts, site, subroutine, delta, rollout.reach, rollout.share, share)
@@ -93,7 +93,7 @@ def inject_experiment(order: Order, site: Site) -> Injected:
     return regression(order, site, subroutine, effects, (start, False), subkind=order.type, **facts)
 
 
-def _plan(order: Order, hosts: Hosts, spec: RolloutSpec) -> Rollout:
+def _plan(order: Order, hosts: Hosts, spec: RolloutSpec) -> HostRollout:
     """Draw the times at which a rollout reaches each host."""
     takes = float(order.rng.uniform(*spec.length_s))
     aborted = np.floor((order.ordinal + 1) * spec.aborted) > np.floor(order.ordinal * spec.aborted)
@@ -128,7 +128,7 @@ def _plan(order: Order, hosts: Hosts, spec: RolloutSpec) -> Rollout:
         moments, shares = [*moments, float(_time(hosts, end))], (shares[0] / 2, 1.0)
     facts = tuple(zip(moments, shares[: len(moments)], strict=True))
     kept, swaps = not aborted, spec.style == "blue_green"
-    return Rollout(order.id, times[0], end, chosen, part, facts, kept=kept, swaps=swaps)
+    return HostRollout(order.id, times[0], end, chosen, part, facts, kept=kept, swaps=swaps)
 
 
 def _shares(hosts: Hosts, spec: RolloutSpec) -> tuple[float, ...]:

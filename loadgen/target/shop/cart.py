@@ -13,14 +13,14 @@ class BadCart(ValueError):
 
 
 @dataclass(frozen=True)
-class Line:
+class CartLine:
     """So many of one product."""
 
     sku: str
     quantity: int
 
 
-def parse_cart(body: bytes, known: Container[str]) -> tuple[list[Line], str]:
+def parse_cart(body: bytes, known: Container[str]) -> tuple[list[CartLine], str]:
     """Read a cart and the buyer's tier, with lines of the same product joined.
 
     Raises:
@@ -39,10 +39,10 @@ def parse_cart(body: bytes, known: Container[str]) -> tuple[list[Line], str]:
         quantities[sku] = quantities.get(sku, 0) + quantity
     if tier not in ("gold", "silver", ""):
         raise BadCart("tier")
-    return [Line(sku, quantity) for sku, quantity in sorted(quantities.items())], tier
+    return [CartLine(sku, quantity) for sku, quantity in sorted(quantities.items())], tier
 
 
-def fingerprint(lines: Sequence[Line], tier: str) -> str:
+def fingerprint(lines: Sequence[CartLine], tier: str) -> str:
     """Return a digest that is equal for equal carts: a chain over the lines, so that it can be extended."""
     digest = hashlib.sha256(tier.encode()).digest()
     for line in lines:

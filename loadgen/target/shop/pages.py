@@ -8,7 +8,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, Template
 
-from .cart import Line
+from .cart import CartLine
 from .data import Product
 
 
@@ -25,6 +25,6 @@ class Pages:
         """Return the page of one product."""
         return self.product_page.render(product=product, summary=summary, similar=similar)
 
-    def receipt(self, lines: Sequence[Line], quote: Mapping[str, str], names: Mapping[str, str]) -> str:
+    def receipt(self, lines: Sequence[CartLine], quote: Mapping[str, str], names: Mapping[str, str]) -> str:
         """Return the page that confirms an order."""
         return self.receipt_page.render(lines=lines, quote=quote, names=names)

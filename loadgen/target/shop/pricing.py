@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 
-from .cart import Line
+from .cart import CartLine
 from .data import Product
 
 CENT = Decimal("0.01")
@@ -20,7 +20,7 @@ class PriceList:
     def __init__(self, products: Sequence[Product]) -> None:
         self.prices = {product.sku: Decimal(product.price) / 100 for product in products}
 
-    def quote(self, lines: Sequence[Line], tier: str) -> Mapping[str, str]:
+    def quote(self, lines: Sequence[CartLine], tier: str) -> Mapping[str, str]:
         """Return net, tax and total of a cart, each rounded to a cent."""
         net = Decimal(0)
         tax = Decimal(0)

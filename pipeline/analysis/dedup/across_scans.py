@@ -9,8 +9,8 @@ from pipeline.analysis.dedup.evidence import (
     Cluster,
     DedupConfig,
     DedupEvidence,
-    History,
     Reported,
+    ReportHistory,
     find_reach,
 )
 from pipeline.analysis.dedup.links import Link
@@ -27,7 +27,7 @@ STEP = "pairwise_dedup"
 
 
 @dataclass(slots=True)
-class Outcome:
+class ScanOutcome:
     """What becomes of candidates of a scan."""
 
     unique: list[Candidate] = field(default_factory=list)
@@ -83,9 +83,9 @@ def join_reported(
     evidence: DedupEvidence,
     cluster: Cluster,
     candidates: Sequence[Candidate],
-    history: History,
+    history: ReportHistory,
     config: DedupConfig,
-) -> Outcome:
+) -> ScanOutcome:
     """Let groups of one cluster join reported regressions, or each other; the others are reported.
 
     Args:
@@ -95,7 +95,7 @@ def join_reported(
         history: What was reported before, by earlier scans and of earlier clusters.
         config: Rules and windows.
     """
-    outcome, index = Outcome(), cluster.index
+    outcome, index = ScanOutcome(), cluster.index
     reported = find_reach(history.regressions, candidates, index.labels, config)
     every = [*(known.candidate for known in reported), *candidates]
     deployed = evidence.deployed.before(every, config)
@@ -127,7 +127,11 @@ def join_reported(
 
 
 def _residual(
-    evidence: DedupEvidence, cluster: Cluster, candidate: Candidate, history: History, config: DedupConfig
+    evidence: DedupEvidence,
+    cluster: Cluster,
+    candidate: Candidate,
+    history: ReportHistory,
+    config: DedupConfig,
 ) -> tuple[Reported, Link] | None:
     """Return the reported one without which a candidate is no change point, and how they are linked."""
     if not is_gcpu(candidate.metric_kind) or not config.runs("residual"):

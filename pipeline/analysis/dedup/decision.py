@@ -10,14 +10,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from pipeline.analysis.cost_shift.scan import judge_cost_shifts
-from pipeline.analysis.dedup.across_scans import Outcome, join_reported
+from pipeline.analysis.dedup.across_scans import ScanOutcome, join_reported
 from pipeline.analysis.dedup.evidence import (
     TOLERANCE_WINDOWS,
     Cluster,
     DedupConfig,
     DedupEvidence,
-    History,
     Reported,
+    ReportHistory,
     members_of,
 )
 from pipeline.analysis.dedup.within_scan import group_cluster
@@ -37,7 +37,7 @@ class DedupDecision:
     reported: list[Reported] = field(default_factory=list)
     members: list[Reported] = field(default_factory=list)
 
-    def take(self, outcome: Outcome, event_of: Callable[[Candidate], str]) -> None:
+    def take(self, outcome: ScanOutcome, event_of: Callable[[Candidate], str]) -> None:
         """Take in what becomes of a cluster; what joins a regression of this very scan is a member of it."""
         rows = {event_of(candidate): row for row, candidate in enumerate(self.unique)}
         passed = [Reported(candidate, event_of(candidate)) for candidate in outcome.unique]
@@ -71,7 +71,7 @@ def decide(evidence: DedupEvidence, config: DedupConfig) -> DedupDecision:
         rest, shifted = _without_shifts(evidence, cluster, groups, config)
         decision.dropped += [*merged, *shifted]
         if not config.runs("pairwise_dedup"):
-            decision.take(Outcome(unique=list(rest)), evidence.event_of)
+            decision.take(ScanOutcome(unique=list(rest)), evidence.event_of)
         elif rest:
             history = _history(evidence, cluster, decision)
             decision.take(join_reported(evidence, cluster, rest, history, config), evidence.event_of)
@@ -141,7 +141,7 @@ def _without_shifts(
     )
 
 
-def _history(evidence: DedupEvidence, cluster: Cluster, decision: DedupDecision) -> History:
+def _history(evidence: DedupEvidence, cluster: Cluster, decision: DedupDecision) -> ReportHistory:
     """Return what was reported before, of which what this scan has reported so far is part.
 
     A slow rise may have begun long before the scan's windows, and been reported then; what stepped before
@@ -150,7 +150,7 @@ def _history(evidence: DedupEvidence, cluster: Cluster, decision: DedupDecision)
     earlier = evidence.history
     if not any(candidate.kind == "long_term" for candidate in cluster.candidates):
         earlier = earlier.since(evidence.scan.start)
-    return History([*earlier.regressions, *decision.reported], [*earlier.members, *decision.members])
+    return ReportHistory([*earlier.regressions, *decision.reported], [*earlier.members, *decision.members])
 
 
 def _with_member(leader: Candidate, member: Candidate) -> Candidate:

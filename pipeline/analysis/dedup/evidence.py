@@ -63,19 +63,19 @@ class Reported:
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class ReportHistory:
     """What was reported before: the candidates that events are named after or joined, and group members."""
 
     regressions: Sequence[Reported] = ()
     members: Sequence[Reported] = ()
 
-    def since(self, moment: float) -> History:
+    def since(self, moment: float) -> ReportHistory:
         """Return what changed from a moment on."""
         regressions, members = (
             [reported for reported in some if reported.candidate.change_time >= moment]
             for some in (self.regressions, self.members)
         )
-        return History(regressions, members)
+        return ReportHistory(regressions, members)
 
 
 class Deployed:
@@ -114,7 +114,7 @@ class Deployed:
         ]
 
 
-class Levels:
+class ScanLevels:
     """Levels of series over the windows of a scan."""
 
     def __init__(self, matrices: Sequence[SeriesMatrix] = ()) -> None:
@@ -177,9 +177,9 @@ class DedupEvidence:
     scan: Scan
     event_of: Callable[[Candidate], str]  # the id of the event that a candidate of the scan would be
     clusters: Sequence[Cluster]
-    history: History = field(default_factory=History)
+    history: ReportHistory = field(default_factory=ReportHistory)
     deployed: Deployed = field(default_factory=Deployed)
-    levels: Levels = field(default_factory=Levels)
+    levels: ScanLevels = field(default_factory=ScanLevels)
     label_groups: LabelGroups | None = None  # finds cost domains of a user's own
     watched_s: float = 0.0  # before the scan's end: of what time history and changes are
     rises: Mapping[Candidate, RiseWithin] = field(default_factory=dict)  # within those who send samples

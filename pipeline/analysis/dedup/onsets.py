@@ -19,7 +19,7 @@ from pipeline.model import FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)
-class Onset:
+class RegressionOnset:
     """The beginning of a regression."""
 
     begin: float  # interval of the change time, epoch seconds
@@ -33,21 +33,21 @@ class Onset:
         """Length of the interval."""
         return self.end - self.begin
 
-    def overlaps(self, other: Onset) -> bool:
+    def overlaps(self, other: RegressionOnset) -> bool:
         """Return whether both may have begun at one moment."""
         return self.begin <= other.end and other.begin <= self.end
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Watched:
+class ChanceTime:
     """What is known of the time in which an onset might have met another by chance."""
 
     span_s: float  # for how long reports and changes were read
-    reported: Sequence[Onset]  # of that time
+    reported: Sequence[RegressionOnset]  # of that time
     deployed: FloatArray  # (changes,) when each was deployed first, ascending
 
 
-def onset_similarities(onsets: Sequence[Onset], watched: Watched) -> FloatArray:
+def onset_similarities(onsets: Sequence[RegressionOnset], watched: ChanceTime) -> FloatArray:
     """Return how sure it is that two regressions begin together for a reason: (n, n), 0 for two of gCPU.
 
     It is 1 less the chance. Of gCPU only regressions at least as large count that the metric might have met:
@@ -69,7 +69,7 @@ def onset_similarities(onsets: Sequence[Onset], watched: Watched) -> FloatArray:
     return similarity
 
 
-def _share_met(one: Onset, other: Onset, watched: Watched) -> float:
+def _share_met(one: RegressionOnset, other: RegressionOnset, watched: ChanceTime) -> float:
     """Return the share of the time, and of the changes, at which one would have met the other."""
     first, last = np.searchsorted(
         watched.deployed, [min(one.begin, other.begin), max(one.end, other.end)], side="left"
@@ -79,7 +79,7 @@ def _share_met(one: Onset, other: Onset, watched: Watched) -> float:
     return by_time + besides / max(len(watched.deployed), 1)
 
 
-def _sizes(onsets: Sequence[Onset]) -> dict[str, float]:
+def _sizes(onsets: Sequence[RegressionOnset]) -> dict[str, float]:
     """Return the size of each gCPU event: that of its largest regression."""
     sizes: dict[str, float] = {}
     for number, one in enumerate(onsets):
@@ -89,11 +89,11 @@ def _sizes(onsets: Sequence[Onset]) -> dict[str, float]:
     return sizes
 
 
-def _size(one: Onset, sizes: dict[str, float]) -> float:
+def _size(one: RegressionOnset, sizes: dict[str, float]) -> float:
     return sizes.get(one.event, one.size) if one.event else one.size
 
 
-def _moments(onsets: Sequence[Onset]) -> int:
+def _moments(onsets: Sequence[RegressionOnset]) -> int:
     """Return at how many different moments some began: those that overlap are one."""
     spans: IntArray | FloatArray = np.array(sorted((one.begin, one.end) for one in onsets)).reshape(-1, 2)
     latest = np.maximum.accumulate(spans[:, 1])

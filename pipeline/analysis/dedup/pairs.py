@@ -27,13 +27,13 @@ from pipeline.analysis.dedup.causes import Causes, cause_similarities, causes_of
 from pipeline.analysis.dedup.evidence import (
     DedupConfig,
     DedupEvidence,
-    History,
     Reported,
+    ReportHistory,
     asked_features,
     largest_members,
     may_be_one,
 )
-from pipeline.analysis.dedup.onsets import Onset, Watched, onset_similarities
+from pipeline.analysis.dedup.onsets import ChanceTime, RegressionOnset, onset_similarities
 from pipeline.analysis.dedup.packages import modified_by
 from pipeline.analysis.dedup.releases import release_similarities
 from pipeline.analysis.dedup.rules import Between, Feature
@@ -51,7 +51,7 @@ _NAME_DIMENSIONS = 512
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class GroupMember:
     """A member of a group of this or of an earlier scan, and the changes deployed just before it."""
 
     row: int  # of a regression of the group
@@ -65,7 +65,7 @@ class Pairs:
 
     candidates: Sequence[Candidate]  # (n,)
     reported: Sequence[Reported]  # (known,) the first of them
-    members: Sequence[Member]  # of their groups
+    members: Sequence[GroupMember]  # of their groups
     series: Sequence[SeriesKey]  # (n,)
     causes: Sequence[Causes]  # (n,) what may have made each rise; without stacks nothing
     levels: FloatArray  # (n, windows) of the series, as far as a question asks for them
@@ -92,7 +92,7 @@ def pair_up(
     config: DedupConfig,
     *,
     reported: Sequence[Reported] = (),
-    members: Sequence[Member] = (),
+    members: Sequence[GroupMember] = (),
     deployed: Sequence[Sequence[Change]] | None = None,
 ) -> Pairs:
     """Return what is known of regressions, and how similar they are, as far as any rule asks.
@@ -157,11 +157,11 @@ def pair_up(
 
 def members_near(
     evidence: DedupEvidence,
-    history: History,
+    history: ReportHistory,
     reported: Sequence[Reported],
     candidates: Sequence[Candidate],
     config: DedupConfig,
-) -> list[Member]:
+) -> list[GroupMember]:
     """Return the members of new groups, and of reported ones near them, with the changes before each."""
     rows = {known.event: row for row, known in reversed([*enumerate(reported)]) if known.event}
     found = [
@@ -173,7 +173,7 @@ def members_near(
     for row, candidate in enumerate(candidates, start=len(reported)):
         found += [(row, member) for member in largest_members(candidate)]
     deployed = evidence.deployed.before([member for _, member in found], config)
-    return [Member(row, member, before) for (row, member), before in zip(found, deployed, strict=True)]
+    return [GroupMember(row, member, before) for (row, member), before in zip(found, deployed, strict=True)]
 
 
 def of_pairs(kinds: Sequence[Between], gcpu: BoolArray) -> BoolArray:
@@ -249,18 +249,18 @@ def _onsets(
     candidates: Sequence[Candidate],
     reported: Sequence[Reported],
     config: DedupConfig,
-) -> tuple[list[Onset], Watched]:
+) -> tuple[list[RegressionOnset], ChanceTime]:
     """Return the onsets of reported ones and of candidates, and what they might have met by chance."""
 
-    def onset(candidate: Candidate, known: Reported | None = None) -> Onset:
+    def onset(candidate: Candidate, known: Reported | None = None) -> RegressionOnset:
         time = candidate.change_time
         window = (time - config.resolution_s, time)
         interval = candidate.change_time_interval or (known.onset if known else None) or window
-        return Onset(
+        return RegressionOnset(
             *interval, is_gcpu(candidate.metric_kind), abs(candidate.delta), known.event if known else ""
         )
 
-    watched = Watched(
+    watched = ChanceTime(
         evidence.watched_s or evidence.scan.end - evidence.scan.start,
         [onset(known.candidate, known) for known in evidence.history.regressions],
         evidence.deployed.first_times,
@@ -274,7 +274,7 @@ def _releases(
     candidates: Sequence[Candidate],
     causes: Sequence[Causes],
     deployed: Sequence[Sequence[Change]],
-    members: Sequence[Member],
+    members: Sequence[GroupMember],
     modified: Mapping[str, Sequence[str]],
     config: DedupConfig,
 ) -> FloatArray:

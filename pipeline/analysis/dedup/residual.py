@@ -19,7 +19,7 @@ from pipeline.model import BoolArray, SeriesKey, StackMatrix
 
 
 @dataclass(frozen=True, slots=True)
-class Explained:
+class ExplainedRise:
     """Which known regression explains a rise, the share that it explains, and the share that is enough."""
 
     known: int
@@ -36,7 +36,7 @@ def explain_by_known(
     chance: float,
     most: float = 0.7,
     significance: float = 0.01,
-) -> Explained | None:
+) -> ExplainedRise | None:
     """Return the known regression without which a rise would be no change point; None if there is none.
 
     A rise of z standard errors of which a share s comes through something else has (1 - s) z left.
@@ -72,7 +72,7 @@ def explain_by_known(
             continue
         own_stacks, known_stacks = membership(frames, [series, known[position]])
         if _goes_on(frames.matrix, own_stacks & known_stacks, np.sign(size), significance):
-            return Explained(position, min(share, 1.0), bound)
+            return ExplainedRise(position, min(share, 1.0), bound)
     return None
 
 

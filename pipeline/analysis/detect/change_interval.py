@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.analysis.detect.change_point import Family, Sums, ratio, signed_roots, split_sums
+from pipeline.analysis.detect.change_point import Family, SideSums, ratio, signed_roots, split_sums
 from pipeline.analysis.statistics.long_run_noise.batch_means import NoiseConfig, SeriesNoise
 from pipeline.model import BoolArray, FloatArray, IntArray
 
@@ -45,7 +45,7 @@ class IntervalConfig:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Profile:
+class DevianceProfile:
     """Deviance of a series at each split, in units of the noise's variance."""
 
     deviance: FloatArray  # (splits,) twice the log-likelihood ratio of two levels against one, or -inf
@@ -54,7 +54,7 @@ class Profile:
 
 def split_profile(
     observed: FloatArray, exposure: FloatArray, allowed: BoolArray, family: Family, *, first: int
-) -> Profile:
+) -> DevianceProfile:
     """Return the profile of the splits of one series.
 
     Args:
@@ -67,10 +67,12 @@ def split_profile(
     last = first + len(allowed) - 1
     sums = split_sums(observed[None], exposure[None], first=first, last=last)
     deviance = np.where(allowed, signed_roots(sums, family)[0] ** 2, -np.inf)
-    return Profile(deviance, _information(sums, exposure[first : last + 1], family, int(deviance.argmax())))
+    return DevianceProfile(
+        deviance, _information(sums, exposure[first : last + 1], family, int(deviance.argmax()))
+    )
 
 
-def _information(sums: Sums, exposure: FloatArray, family: Family, split: int) -> FloatArray:
+def _information(sums: SideSums, exposure: FloatArray, family: Family, split: int) -> FloatArray:
     """Return the squared distance of both levels in each window, by the variance of one sample."""
     left, right = ratio(sums.left, sums.left_exposure), ratio(sums.right, sums.right_exposure)
     squared = float((right - left)[0, split]) ** 2
@@ -107,7 +109,7 @@ class NoiseAtScale:
 
 
 def split_intervals(
-    profiles: Sequence[Profile], noise: Noise, split: IntArray, config: IntervalConfig | None = None
+    profiles: Sequence[DevianceProfile], noise: Noise, split: IntArray, config: IntervalConfig | None = None
 ) -> FloatArray:
     """Return the windows between which changes lie, from their likeliest moments: (series, 2).
 
@@ -191,7 +193,7 @@ def likeliest(mass: FloatArray, confidence: float) -> IntArray:
     return np.asarray(order[:count])
 
 
-def _moments(profile: Profile) -> FloatArray:
+def _moments(profile: DevianceProfile) -> FloatArray:
     """Return the deviance of changes at parts of windows: (_PARTS (splits - 1) + 1,).
 
     The squared distance of a window from a mixture with a share f of the new level is a quadratic in f. It is

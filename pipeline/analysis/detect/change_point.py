@@ -32,7 +32,7 @@ Family = Literal["counts", "values"]
 
 
 @dataclass(frozen=True, slots=True)
-class Sums:
+class SideSums:
     """Sums on both sides of splits: (series, splits) each."""
 
     left: FloatArray  # observed
@@ -40,13 +40,13 @@ class Sums:
     right: FloatArray
     right_exposure: FloatArray
 
-    def of_splits(self, splits: slice) -> Sums:
+    def of_splits(self, splits: slice) -> SideSums:
         """Return the sums of some splits."""
         sides = (self.left, self.left_exposure, self.right, self.right_exposure)
-        return Sums(*(side[:, splits] for side in sides))
+        return SideSums(*(side[:, splits] for side in sides))
 
 
-def split_sums(observed: FloatArray, exposure: FloatArray, *, first: int, last: int) -> Sums:
+def split_sums(observed: FloatArray, exposure: FloatArray, *, first: int, last: int) -> SideSums:
     """Return the sums on both sides of each split in [first, last]; a split is the first index of the right.
 
     Args:
@@ -58,7 +58,7 @@ def split_sums(observed: FloatArray, exposure: FloatArray, *, first: int, last: 
     left, right = both_sides(observed, first, last)
     left_exposure, right_exposure = both_sides(exposure, first, last)
     # Where no data is left, rounding can make it less than none.
-    return Sums(left, left_exposure, right, np.maximum(right_exposure, 0.0))
+    return SideSums(left, left_exposure, right, np.maximum(right_exposure, 0.0))
 
 
 def both_sides(values: FloatArray, first: int, last: int) -> tuple[FloatArray, FloatArray]:
@@ -74,7 +74,7 @@ def both_sides(values: FloatArray, first: int, last: int) -> tuple[FloatArray, F
     return left, right
 
 
-def signed_roots(sums: Sums, family: Family) -> FloatArray:
+def signed_roots(sums: SideSums, family: Family) -> FloatArray:
     """Return the signed root of the likelihood ratio of two levels against one, positive for a rise.
 
     For noise of dispersion (variance) 1 it is standard normal under no change. For values it is the
@@ -96,7 +96,7 @@ def signed_roots(sums: Sums, family: Family) -> FloatArray:
     return np.where(both, sign * np.sqrt(np.maximum(deviance, 0.0)), 0.0)
 
 
-def root_bounds(sums: Sums, family: Family) -> FloatArray:
+def root_bounds(sums: SideSums, family: Family) -> FloatArray:
     """Return roots like ``signed_roots``, or further from 0, without the logarithms that those cost.
 
     The likelihood ratio of counts is 2 Σ Ê (1 + x) log(1 + x), x being (O - Ê) / Ê, which sums to 0 over both
@@ -144,7 +144,7 @@ def p_values(
     return np.where(splits > 0, result, 1.0)
 
 
-def log_odds_span(sums: Sums, allowed: BoolArray) -> FloatArray:
+def log_odds_span(sums: SideSums, allowed: BoolArray) -> FloatArray:
     """Return the range of log(left / right exposure) over the allowed splits: (series,).
 
     Args:

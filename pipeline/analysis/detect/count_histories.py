@@ -14,7 +14,7 @@ import numpy as np
 from pipeline.analysis.detect.noise.limits import NoiseLimits, noise_limits
 from pipeline.analysis.detect.noise.near import NearCountNoise
 from pipeline.analysis.detect.noise.shared_prior import least_moderated, moderated
-from pipeline.analysis.detect.normalised import Compared, NormaliseConfig, Normalised, some_rows
+from pipeline.analysis.detect.normalised import ComparedLengths, NormaliseConfig, Normalised, some_rows
 from pipeline.analysis.detect.seasonal.daily import WindowGrid, draw_cycle, fit_daily_waves
 from pipeline.analysis.statistics.long_run_noise.batch_means import SeriesNoise
 from pipeline.model import FloatArray, IntArray, SeriesMatrix, SharedVariancePrior
@@ -33,7 +33,7 @@ class CountHistories:
     """Expectation and noise of gCPU series, from their histories."""
 
     def __init__(
-        self, matrix: SeriesMatrix, compared: Compared, config: NormaliseConfig | None = None
+        self, matrix: SeriesMatrix, compared: ComparedLengths, config: NormaliseConfig | None = None
     ) -> None:
         """Take all series of a service.
 

@@ -34,7 +34,7 @@ class DetectableConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Traffic:
+class ServiceTraffic:
     """Data that a service sends."""
 
     samples_per_s: float
@@ -60,7 +60,7 @@ class Look:
 
 
 def detectable_size(
-    gcpu: float, after_s: float, traffic: Traffic, look: Look, config: DetectableConfig | None = None
+    gcpu: float, after_s: float, traffic: ServiceTraffic, look: Look, config: DetectableConfig | None = None
 ) -> float:
     """Return the smallest rise of a subroutine that is detectable, as a gCPU ratio; infinite if none is.
 
@@ -98,7 +98,7 @@ def detectable_size(
 
 
 def time_to_detect(
-    gcpu: float, size: float, traffic: Traffic, look: Look, config: DetectableConfig | None = None
+    gcpu: float, size: float, traffic: ServiceTraffic, look: Look, config: DetectableConfig | None = None
 ) -> float | None:
     """Return the seconds until a rise of a size is detectable; None if it never is with this traffic.
 
@@ -127,7 +127,7 @@ def samples_to_detect(
     gcpu: float,
     size: float,
     after_s: float,
-    traffic: Traffic,
+    traffic: ServiceTraffic,
     look: Look,
     config: DetectableConfig | None = None,
 ) -> float | None:
@@ -156,7 +156,7 @@ def samples_to_detect(
     return math.exp(float(brentq(missing, least, most, xtol=1e-6)))
 
 
-def significant_root(traffic: Traffic, look: Look, config: DetectableConfig) -> float:
+def significant_root(traffic: ServiceTraffic, look: Look, config: DetectableConfig) -> float:
     """Return the size of a step, in standard errors, that is significant among a scan's series.
 
     It is infinite where too few degrees of freedom estimate the noise, as of a service that is a minute old.

@@ -6,13 +6,13 @@ import numpy as np
 
 from pipeline.analysis.detect.count_histories import CountHistories, share_factors
 from pipeline.analysis.detect.noise.near import NearNoise
-from pipeline.analysis.detect.normalised import Compared, NormaliseConfig, Normalised
+from pipeline.analysis.detect.normalised import ComparedLengths, NormaliseConfig, Normalised
 from pipeline.analysis.detect.seasonal.daily import WindowGrid, draw_cycle, fit_daily_waves
 from pipeline.analysis.statistics.long_run_noise.batch_means import unit_variance
 from pipeline.model import FloatArray, SeriesMatrix
 from pipeline.model.metric_kind import is_gcpu
 
-__all__ = ["Compared", "NormaliseConfig", "Normalised", "normalise", "values_and_weights"]
+__all__ = ["ComparedLengths", "NormaliseConfig", "Normalised", "normalise", "values_and_weights"]
 
 _MOST = 1e100
 """Values beyond are no measurements, as the largest double where there is none; squares would overflow."""
@@ -49,13 +49,13 @@ def normalise(
         apart: How many windows will lie between the middles of two levels that are compared.
         config: Settings.
     """
-    compared, config = Compared(history, longest, apart), config or NormaliseConfig()
+    compared, config = ComparedLengths(history, longest, apart), config or NormaliseConfig()
     if matrix.kinds and not is_gcpu(matrix.kinds[0]):
         return normalise_values(matrix, compared, config)
     return CountHistories(matrix, compared, config).part(0, len(matrix.samples), matrix.noise).measured()
 
 
-def normalise_values(matrix: SeriesMatrix, compared: Compared, config: NormaliseConfig) -> Normalised:
+def normalise_values(matrix: SeriesMatrix, compared: ComparedLengths, config: NormaliseConfig) -> Normalised:
     """Return series of values in the form in which they are compared."""
     history = compared.history
     values, weights = values_and_weights(matrix)

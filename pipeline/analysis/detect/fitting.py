@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pipeline.analysis.detect.scan_config import Windows
+from pipeline.analysis.detect.scan_config import WindowIndexes
 from pipeline.model import BoolArray, SeriesMatrix
 from pipeline.model.metric_kind import is_gcpu
 
@@ -52,7 +52,7 @@ def history_start(has_data: BoolArray, latest: int) -> int:
     return min(int(has_data.argmax()), latest) if has_data.any() else latest
 
 
-def over_gaps(windows: Windows, has_data: BoolArray) -> Windows:
+def over_gaps(windows: WindowIndexes, has_data: BoolArray) -> WindowIndexes:
     """Return windows of a scan that hold as much time with data as they are long, gaps left out.
 
     No change comes or goes away while a service is closed: what began at the end of a day is judged by the

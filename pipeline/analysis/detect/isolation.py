@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pipeline.analysis.detect.best_split import BestSplit, no_split
-from pipeline.analysis.detect.split_search import Span, SplitSearch
+from pipeline.analysis.detect.split_search import SplitSearch, SplitSpan
 from pipeline.model import BoolArray, FloatArray, IntArray
 
 _MOST_CUTS = 8
@@ -52,8 +52,8 @@ def isolate(search: SplitSearch, sign: float) -> Isolated:
         part = search.hiding(again, hidden[wider])
         low[again], covered[again] = search.start, hidden[wider]
         first, last = windows.analysis, windows.extended - 1
-        splits = splits.put(again, part.best(None, Span(search.start, high[again], first, last)))
-        likely = likely.put(again, part.best(None, Span.whole(search.start, high[again]), weekly=False))
+        splits = splits.put(again, part.best(None, SplitSpan(search.start, high[again], first, last)))
+        likely = likely.put(again, part.best(None, SplitSpan.whole(search.start, high[again]), weekly=False))
     # More noise makes no change more significant: those that are not already need no look at it.
     rows = np.flatnonzero(settled & (splits.p_value < config.significance) & (sign * splits.root > 0))
     shown = search.hiding(rows, covered[rows])
@@ -63,7 +63,7 @@ def isolate(search: SplitSearch, sign: float) -> Isolated:
     judged, low, high = judged.rows(significant), low[significant], high[significant]
     # The interval is of the search that the split is the best of.
     whole = judged.split == likely.split[significant]
-    span = Span(
+    span = SplitSpan(
         low,
         high,
         np.where(whole, low + 1, windows.analysis),
@@ -84,8 +84,8 @@ def _cut(search: SplitSearch) -> tuple[IntArray, BestSplit, BestSplit, IntArray,
     for _ in range(_MOST_CUTS):
         if not len(active):
             break
-        here = search.best(active, Span(low[active], high[active], first, last))
-        there = search.best(active, Span.whole(low[active], high[active]), weekly=False)
+        here = search.best(active, SplitSpan(low[active], high[active], first, last))
+        there = search.best(active, SplitSpan.whole(low[active], high[active]), weekly=False)
         own, anywhere = own.put(active, here), anywhere.put(active, there)
         gain = there.likelihood - here.likelihood
         clear = (gain > config.placement) & (there.p_value < config.significance)
@@ -118,7 +118,7 @@ def _pieces(search: SplitSearch, rows: IntArray, low: IntArray) -> tuple[IntArra
     done: list[list[tuple[int, int]]] = [[] for _ in whole]
     while active := [index for index, pieces in enumerate(whole) if pieces]:
         taken = np.array([whole[index].pop() for index in active])
-        splits = search.best(rows[active], Span.whole(taken[:, 0], taken[:, 1]), weekly=False)
+        splits = search.best(rows[active], SplitSpan.whole(taken[:, 0], taken[:, 1]), weekly=False)
         level = splits.p_value >= search.config.significance
         for index, (begin, end), split, steady in zip(
             active, taken.tolist(), splits.split.tolist(), level.tolist(), strict=True

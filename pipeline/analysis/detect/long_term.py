@@ -38,7 +38,7 @@ from pipeline.analysis.detect.seasonal.stl import (
     moving_mean,
     points_of,
 )
-from pipeline.analysis.detect.short_term import Windows
+from pipeline.analysis.detect.short_term import WindowIndexes
 from pipeline.analysis.statistics.blocks import block_means
 from pipeline.analysis.statistics.long_run_noise.batch_means import long_run_variance
 from pipeline.model import BoolArray, Candidate, Direction, FloatArray, IntArray, SeriesMatrix
@@ -117,7 +117,7 @@ class _Comparison:
 
 def find_long_term(
     matrix: SeriesMatrix,
-    windows: Windows,
+    windows: WindowIndexes,
     *,
     direction: Direction = "up",
     absolute: float | None = None,
@@ -219,7 +219,7 @@ def _unexplained(values: FloatArray, weights: FloatArray) -> float:
     return error
 
 
-def _days(windows: Windows, resolution_s: float, config: LongTermConfig) -> _Days | None:
+def _days(windows: WindowIndexes, resolution_s: float, config: LongTermConfig) -> _Days | None:
     """Return the spans to compare; None if the windows are too short for separate spans."""
     analysis = min(windows.analysis, windows.end - math.ceil(config.min_analysis * windows.end))
     length = min(points_of(DAY_S, resolution_s), (windows.end - analysis) // 2, windows.analysis)

@@ -23,7 +23,7 @@ class NormaliseConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparedLengths:
     """Lengths of the compared levels and of the history, in windows."""
 
     history: int  # to learn from, from the first on

@@ -11,7 +11,7 @@ from pipeline.model.units import DAY_S
 
 
 @dataclass(frozen=True, slots=True)
-class Windows:
+class WindowIndexes:
     """Windows of a matrix (FBDetect Figure 11), as indexes of columns."""
 
     analysis: int  # the historical window ends, the analysis window begins
@@ -38,7 +38,7 @@ class ScanConfig:
     normalise: NormaliseConfig = field(default_factory=NormaliseConfig)
 
 
-def baseline_start(windows: Windows, resolution_s: float, config: ScanConfig) -> int:
+def baseline_start(windows: WindowIndexes, resolution_s: float, config: ScanConfig) -> int:
     """Return the first window of the baseline: whole days, where the history has as many."""
     length = math.ceil(config.baseline * (windows.end - windows.analysis))
     day = max(1, round(DAY_S / resolution_s))

@@ -18,7 +18,7 @@ from pipeline.analysis.detect.renames import find_renames
 from pipeline.analysis.detect.schedule import is_slow
 from pipeline.analysis.detect.service_noise import with_shared_prior
 from pipeline.analysis.detect.share_normalisation import share_factor, with_share_factor
-from pipeline.analysis.detect.short_term import ScanConfig, Windows, count_histories, find_steps
+from pipeline.analysis.detect.short_term import ScanConfig, WindowIndexes, count_histories, find_steps
 from pipeline.analysis.detect.unjudged import NO_DATA, Steps
 from pipeline.counting.names import PresentNames
 from pipeline.counting.names.merging import merged_series
@@ -40,7 +40,7 @@ class StepDetector(Protocol):
     """A detector of steps besides our own, such as a published one."""
 
     def __call__(
-        self, matrix: SeriesMatrix, windows: Windows, *, direction: Direction
+        self, matrix: SeriesMatrix, windows: WindowIndexes, *, direction: Direction
     ) -> tuple[Candidate, ...]:
         """Return candidates of kind "short_term" in the matrix's order.
 
@@ -69,7 +69,7 @@ class SearchConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """The candidates of a scan, and facts of the search that later stages need."""
 
     candidates: tuple[Candidate, ...]
@@ -93,7 +93,7 @@ def due_detectors(detectors: tuple[Detector, ...], end: float, *, interval_s: fl
     return tuple(detector for detector in detectors if slow or detector != "long_term")
 
 
-def find_change_points(matrix: SeriesMatrix, windows: Windows, config: SearchConfig) -> Found:
+def find_change_points(matrix: SeriesMatrix, windows: WindowIndexes, config: SearchConfig) -> SearchResult:
     """Run detectors; if two find the same kind of change in a series, the first counts.
 
     Args:
@@ -126,7 +126,7 @@ def find_change_points(matrix: SeriesMatrix, windows: Windows, config: SearchCon
         scanned = drop_windows(matrix, windows.history)
         factor = share_factor(scanned, history=windows.analysis - windows.history)
     renames = tuple(Rename(former, name) for former, name in named.names.became.items())
-    return Found(usable, unusable, factor, dropped, named.one_life, unjudged, renames)
+    return SearchResult(usable, unusable, factor, dropped, named.one_life, unjudged, renames)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,14 +184,14 @@ class _Searched:
     """What a detector looks at."""
 
     matrix: SeriesMatrix
-    windows: Windows
+    windows: WindowIndexes
     config: SearchConfig
     histories: CountHistories | None
 
-    def without_lead(self) -> tuple[SeriesMatrix, Windows]:
+    def without_lead(self) -> tuple[SeriesMatrix, WindowIndexes]:
         """Return the matrix and its windows from the history on."""
         lead, windows = self.windows.history, self.windows
-        own = Windows(windows.analysis - lead, windows.extended - lead, windows.end - lead)
+        own = WindowIndexes(windows.analysis - lead, windows.extended - lead, windows.end - lead)
         return (drop_windows(self.matrix, lead) if lead else self.matrix), own
 
 

@@ -8,14 +8,14 @@ import numpy as np
 
 from pipeline.analysis.detect.count_histories import CountHistories
 from pipeline.analysis.detect.noise.shared_prior import fit_shared_prior
-from pipeline.analysis.detect.short_term import ScanConfig, Windows, count_histories
+from pipeline.analysis.detect.short_term import ScanConfig, WindowIndexes, count_histories
 from pipeline.model import SeriesMatrix
 from pipeline.model.metric_kind import is_gcpu
 
 
 def with_shared_prior(
     matrix: SeriesMatrix,
-    windows: Windows,
+    windows: WindowIndexes,
     *,
     config: ScanConfig | None = None,
     histories: CountHistories | None = None,

@@ -18,9 +18,9 @@ from pipeline.analysis.detect.count_histories import CountHistories, UnmeasuredC
 from pipeline.analysis.detect.expected import normalise, normalise_values
 from pipeline.analysis.detect.isolation import Isolated, isolate
 from pipeline.analysis.detect.matrix import first_windows, slice_rows
-from pipeline.analysis.detect.normalised import Compared, Normalised, join_rows, some_rows
-from pipeline.analysis.detect.scan_config import ScanConfig, Windows, baseline_start
-from pipeline.analysis.detect.split_search import Span, SplitSearch
+from pipeline.analysis.detect.normalised import ComparedLengths, Normalised, join_rows, some_rows
+from pipeline.analysis.detect.scan_config import ScanConfig, WindowIndexes, baseline_start
+from pipeline.analysis.detect.split_search import SplitSearch, SplitSpan
 from pipeline.analysis.detect.unjudged import Steps, are_judged, find_unjudged, grounds_of, merge_unjudged
 from pipeline.model import BoolArray, Candidate, Direction, FloatArray, IntArray, SeriesMatrix, Unjudged
 from pipeline.model.metric_kind import is_gcpu
@@ -28,7 +28,7 @@ from pipeline.model.metric_kind import is_gcpu
 __all__ = [
     "CHUNK_ROWS",
     "ScanConfig",
-    "Windows",
+    "WindowIndexes",
     "baseline_start",
     "count_histories",
     "find_candidates",
@@ -48,7 +48,7 @@ ISOLATED_ROWS = 1024
 
 def find_candidates(
     matrix: SeriesMatrix,
-    windows: Windows,
+    windows: WindowIndexes,
     *,
     direction: Direction = "up",
     config: ScanConfig | None = None,
@@ -59,7 +59,7 @@ def find_candidates(
 
 def find_steps(
     matrix: SeriesMatrix,
-    windows: Windows,
+    windows: WindowIndexes,
     *,
     direction: Direction = "up",
     config: ScanConfig | None = None,
@@ -94,7 +94,7 @@ def find_steps(
     return tuple(candidates), merge_unjudged(unjudged)
 
 
-def normalised(matrix: SeriesMatrix, windows: Windows, config: ScanConfig) -> Normalised:
+def normalised(matrix: SeriesMatrix, windows: WindowIndexes, config: ScanConfig) -> Normalised:
     """Return a matrix's series in the form in which a scan compares them."""
     compared = _compared(matrix, windows, config)
     return normalise(
@@ -107,7 +107,7 @@ def normalised(matrix: SeriesMatrix, windows: Windows, config: ScanConfig) -> No
 
 
 def count_histories(
-    matrix: SeriesMatrix, windows: Windows, config: ScanConfig | None = None
+    matrix: SeriesMatrix, windows: WindowIndexes, config: ScanConfig | None = None
 ) -> CountHistories | None:
     """Return the histories of gCPU series, estimated once for a scan; None for service-level metrics."""
     if matrix.kinds and not is_gcpu(matrix.kinds[0]):
@@ -117,9 +117,9 @@ def count_histories(
     return CountHistories(first_windows(matrix, windows.end), compared, config.normalise)
 
 
-def _compared(matrix: SeriesMatrix, windows: Windows, config: ScanConfig) -> Compared:
+def _compared(matrix: SeriesMatrix, windows: WindowIndexes, config: ScanConfig) -> ComparedLengths:
     start = baseline_start(windows, matrix.resolution_s, config)
-    return Compared(windows.analysis, windows.end - windows.analysis, (windows.end - start) // 2)
+    return ComparedLengths(windows.analysis, windows.end - windows.analysis, (windows.end - start) // 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ class _Screened:
 
 def _screened(
     matrix: SeriesMatrix,
-    windows: Windows,
+    windows: WindowIndexes,
     sign: float,
     config: ScanConfig,
     histories: CountHistories | None,
@@ -201,7 +201,7 @@ def _suspects(
     return np.union1d(changed, rows[~judged])
 
 
-def _spans(windows: Windows) -> tuple[slice, slice]:
+def _spans(windows: WindowIndexes) -> tuple[slice, slice]:
     """Return the windows of the history, and those after it."""
     return slice(windows.history, windows.analysis), slice(windows.analysis, windows.end)
 
@@ -209,7 +209,7 @@ def _spans(windows: Windows) -> tuple[slice, slice]:
 def _screen(search: SplitSearch, totals: FloatArray, sign: float) -> tuple[IntArray, tuple[Unjudged, ...]]:
     """Return the series that may have changed for the worse in the analysis window, and those not judged."""
     windows, config = search.windows, search.config
-    analysis = Span(search.start, windows.end, windows.analysis, windows.extended - 1)
+    analysis = SplitSpan(search.start, windows.end, windows.analysis, windows.extended - 1)
     screened = search.best(None, analysis)
     grounds = grounds_of(search.series, totals, screened.splits, *_spans(windows), config.min_history)
     unjudged = find_unjudged(grounds, min_points=config.min_points, significance=config.significance)
@@ -224,7 +224,7 @@ def _is_disturbed(search: SplitSearch, splits: BestSplit) -> BoolArray:
     A spike in the baseline lifts the level that what follows is compared with.
     """
     windows, config = search.windows, search.config
-    opposite = search.best(None, Span.whole(search.start, windows.end), weekly=False)
+    opposite = search.best(None, SplitSpan.whole(search.start, windows.end), weekly=False)
     outside = (opposite.split < windows.analysis) | (opposite.split >= windows.extended)
     better = opposite.likelihood - splits.likelihood > config.placement
     return np.asarray(outside & better & (opposite.p_value < config.significance))

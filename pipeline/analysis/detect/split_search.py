@@ -13,7 +13,7 @@ from pipeline.analysis.detect.best_split import BestSplit, no_split
 from pipeline.analysis.detect.change_interval import Noise, NoiseAtScale, split_intervals, split_profile
 from pipeline.analysis.detect.change_point import (
     Family,
-    Sums,
+    SideSums,
     both_sides,
     log_odds_span,
     p_values,
@@ -24,7 +24,7 @@ from pipeline.analysis.detect.change_point import (
 )
 from pipeline.analysis.detect.noise.shared_prior import moderated
 from pipeline.analysis.detect.normalised import Normalised, residuals, some_rows
-from pipeline.analysis.detect.scan_config import ScanConfig, Windows, baseline_start
+from pipeline.analysis.detect.scan_config import ScanConfig, WindowIndexes, baseline_start
 from pipeline.analysis.detect.seasonal.weekly import SAME_DAYS, WeekSpan, beyond_last_week
 from pipeline.analysis.statistics.long_run_noise.batch_means import unit_variance
 from pipeline.model import BoolArray, FloatArray, IntArray, SharedVariancePrior
@@ -38,7 +38,7 @@ Index = int | IntArray
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class SplitSpan:
     """The windows [low, high) that are compared, and the splits [first, last] that are searched."""
 
     low: Index
@@ -47,7 +47,7 @@ class Span:
     last: Index
 
     @classmethod
-    def whole(cls, low: Index, high: Index) -> Span:
+    def whole(cls, low: Index, high: Index) -> SplitSpan:
         """Return the span of windows with all splits in it."""
         return cls(low, high, low + 1, high - 1)
 
@@ -87,7 +87,7 @@ class SplitSearch:
         series: Normalised,
         noise: SharedVariancePrior | None,
         resolution_s: float,
-        windows: Windows,
+        windows: WindowIndexes,
         config: ScanConfig,
     ) -> None:
         self.series = self._week_ago = series
@@ -126,7 +126,7 @@ class SplitSearch:
             search._week_ago = some_rows(self.series, rows, earlier)
         return search
 
-    def best(self, rows: IntArray | None, span: Span, *, weekly: bool = True) -> BestSplit:
+    def best(self, rows: IntArray | None, span: SplitSpan, *, weekly: bool = True) -> BestSplit:
         """Return the best split of each row's span; of all rows if None.
 
         ``weekly`` is for changes to be reported: where one lies is the plain likelihood's to say.
@@ -204,7 +204,7 @@ class SplitSearch:
         for low, high in (ones, choice):
             within = (columns >= np.reshape(low, (-1, 1))) & (columns < np.reshape(high, (-1, 1)))
             sides += [(part[rows] * within).sum(axis=1) for part in (series.observed, series.exposure)]
-        sums = Sums(*sides)
+        sums = SideSums(*sides)
         has_data = (sums.left_exposure > 0) & (sums.right_exposure > 0)
         roots = signed_roots(sums, self.family)
         return np.asarray(has_data & (roots**2 / series.variance[rows] <= self.config.placement))
@@ -245,7 +245,7 @@ class SplitSearch:
         noisier = np.maximum(splits.before, splits.after)
         return moderated(self._noise, noisier, around, own_degrees, self.config.shared_prior)
 
-    def intervals(self, split: IntArray, low: IntArray, high: IntArray, span: Span) -> FloatArray:
+    def intervals(self, split: IntArray, low: IntArray, high: IntArray, span: SplitSpan) -> FloatArray:
         """Return where the change of each row lies by the plain likelihood of a range: (series, 2).
 
         Args:
@@ -301,7 +301,7 @@ class SplitSearch:
 
 
 def _levels(
-    plain: Sums, sums: Sums, best: tuple[IntArray, IntArray], centre: FloatArray, scale: FloatArray
+    plain: SideSums, sums: SideSums, best: tuple[IntArray, IntArray], centre: FloatArray, scale: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return the levels before and after splits, less last week's change: (series,) each."""
     before = centre + scale * ratio(plain.left[best], plain.left_exposure[best])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.analysis.detect.change_point import Sums, p_values, signed_roots
+from pipeline.analysis.detect.change_point import SideSums, p_values, signed_roots
 from pipeline.analysis.detect.matrix import least_history
 from pipeline.analysis.detect.normalised import Normalised
 from pipeline.model import BoolArray, Candidate, FloatArray, IntArray, Unjudged
@@ -129,7 +129,7 @@ def _least_p(series: Normalised, most: float, before: slice, since: slice) -> Fl
     left, exposure = series.observed[:, before].sum(axis=1), series.exposure[:, before].sum(axis=1)
     later = series.exposure[:, since].sum(axis=1)
     ends = [
-        np.abs(signed_roots(Sums(left, exposure, np.full(rows, after), later), series.family))
+        np.abs(signed_roots(SideSums(left, exposure, np.full(rows, after), later), series.family))
         for after in (0.0, most)
     ]
     roots = np.maximum(*ends) / np.sqrt(np.where(series.variance > 0, series.variance, 1.0))

@@ -6,7 +6,7 @@ from pipeline.analysis.feedback.expectation import EXPECTED_S, expectation_of
 from pipeline.analysis.feedback.precision import (
     RIGHT,
     WRONG,
-    Judged,
+    AnsweredEvent,
     Precision,
     Share,
     is_right,
@@ -29,7 +29,7 @@ __all__ = [
     "EXPECTED_S",
     "Confirmation",
     "FixState",
-    "Judged",
+    "AnsweredEvent",
     "LearningConfig",
     "Precision",
     "Proposal",

@@ -26,7 +26,7 @@ Fate = Literal["reported", "open", "silent"]
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class TriedBounds:
     """Bounds of a workload that are tried."""
 
     measure: Measure
@@ -48,7 +48,7 @@ class LedgerCandidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SettingOutcome:
     """State of a regression under one setting, and the step that drops it, if any."""
 
     fate: Fate
@@ -56,12 +56,12 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class RegressionLine:
     """One regression, all scans that saw it together, under two settings."""
 
     shown: LedgerCandidate  # the one that was reported, else the last
-    first: Outcome
-    second: Outcome
+    first: SettingOutcome
+    second: SettingOutcome
     state: Verdict | None = None  # of its event, or of one of the same series at the same time
     right: bool | None = None  # None: nobody said
 
@@ -72,7 +72,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class EventAnswer:
     """People's answer to an event, for lines of the same series and time."""
 
     event: str
@@ -94,12 +94,12 @@ class Tally:
 
 def compare_settings(
     found: Iterable[LedgerCandidate],
-    first: Setting,
-    second: Setting,
+    first: TriedBounds,
+    second: TriedBounds,
     *,
     same_s: float,
-    answers: Sequence[Answer] = (),
-) -> tuple[Line, ...]:
+    answers: Sequence[EventAnswer] = (),
+) -> tuple[RegressionLine, ...]:
     """Return the lines of candidates under two settings, the latest change first.
 
     Candidates that a step before the threshold dropped are left out: neither setting changes them.
@@ -115,55 +115,59 @@ def compare_settings(
     return tuple(sorted(lines, key=lambda line: (-line.shown.candidate.change_time, line.shown.id)))
 
 
-def tally(lines: Iterable[Line]) -> Tally:
+def tally(lines: Iterable[RegressionLine]) -> Tally:
     """Count lines by what people say of them."""
     answers = [line.right for line in lines]
     return Tally(len(answers), answers.count(True), answers.count(False))
 
 
-def fewer(lines: Iterable[Line]) -> list[Line]:
+def fewer(lines: Iterable[RegressionLine]) -> list[RegressionLine]:
     """Return the lines that the first setting reports and the second does not."""
     return [line for line in lines if line.first.fate == "reported" and line.second.fate != "reported"]
 
 
-def more(lines: Iterable[Line]) -> list[Line]:
+def more(lines: Iterable[RegressionLine]) -> list[RegressionLine]:
     """Return the lines that the second setting may report though the first is silent."""
     return [line for line in lines if line.first.fate == "silent" and line.second.fate != "silent"]
 
 
 def _line(
-    seen: Sequence[LedgerCandidate], first: Setting, second: Setting, same_s: float, answers: Sequence[Answer]
-) -> Line:
+    seen: Sequence[LedgerCandidate],
+    first: TriedBounds,
+    second: TriedBounds,
+    same_s: float,
+    answers: Sequence[EventAnswer],
+) -> RegressionLine:
     reported = [candidate for candidate in seen if not candidate.step]
     shown = reported[-1] if reported else seen[-1]
     answer = _answer(shown, answers, same_s)
     state, cause = (answer.state, answer.cause) if answer else (None, None)
-    return Line(shown, _outcome(seen, first), _outcome(seen, second), state, is_right(state, cause))
+    return RegressionLine(shown, _outcome(seen, first), _outcome(seen, second), state, is_right(state, cause))
 
 
-def _outcome(seen: Sequence[LedgerCandidate], setting: Setting) -> Outcome:
+def _outcome(seen: Sequence[LedgerCandidate], setting: TriedBounds) -> SettingOutcome:
     """Return the state of a regression that several scans saw."""
     outcomes = [_outcome_of(item, setting) for item in seen]
     for fate in ("reported", "open"):
         if any(item.fate == fate for item in outcomes):
-            return Outcome(fate)
+            return SettingOutcome(fate)
     # A later sight was dropped as known; that ends if the setting drops the earlier sight.
     if any(not item.step for item in seen) and any(item.step == "same_regression" for item in outcomes):
-        return Outcome("open")
+        return SettingOutcome("open")
     return outcomes[-1]
 
 
-def _outcome_of(candidate: LedgerCandidate, setting: Setting) -> Outcome:
+def _outcome_of(candidate: LedgerCandidate, setting: TriedBounds) -> SettingOutcome:
     size = {setting.measure: setting.threshold}
     for decision in (
         judge_threshold(candidate.candidate, absolute=size.get("absolute"), relative=size.get("relative")),
         judge_significance(candidate.candidate, series=candidate.scan_series, expected=setting.by_chance),
     ):
         if not decision.passed:
-            return Outcome("silent", decision.step)
+            return SettingOutcome("silent", decision.step)
     if candidate.step in TRIED:
-        return Outcome("open")
-    return Outcome("silent", candidate.step) if candidate.step else Outcome("reported")
+        return SettingOutcome("open")
+    return SettingOutcome("silent", candidate.step) if candidate.step else SettingOutcome("reported")
 
 
 def _regressions(candidates: Iterable[LedgerCandidate], same_s: float) -> list[list[LedgerCandidate]]:
@@ -187,7 +191,7 @@ def _regressions(candidates: Iterable[LedgerCandidate], same_s: float) -> list[l
     return [sorted(group, key=lambda candidate: candidate.scan_end) for group in groups]
 
 
-def _answer(shown: LedgerCandidate, answers: Sequence[Answer], same_s: float) -> Answer | None:
+def _answer(shown: LedgerCandidate, answers: Sequence[EventAnswer], same_s: float) -> EventAnswer | None:
     """Return the answer to a line's event, or to the nearest event of its series."""
     near = [
         (

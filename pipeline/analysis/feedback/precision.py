@@ -21,7 +21,7 @@ Grouped = Literal["all", "service", "workload", "step", "step, near its bound"]
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class AnsweredEvent:
     """An event that people called right or wrong, and the steps that it passed."""
 
     reported: Reported
@@ -79,7 +79,7 @@ def is_right(state: Verdict | None, cause: Verdict | None = None) -> bool | None
     return None
 
 
-def precision_table(judged: Sequence[Judged]) -> tuple[Precision, ...]:
+def precision_table(judged: Sequence[AnsweredEvent]) -> tuple[Precision, ...]:
     """Return precision in all, by service, by workload and by step, each in the order of its names.
 
     A step's is that of the events which it let through; those near its bound are the half of them whose
@@ -102,17 +102,17 @@ def precision_table(judged: Sequence[Judged]) -> tuple[Precision, ...]:
     return tuple(rows)
 
 
-def _of(by: Grouped, name: str, judged: Iterable[Judged]) -> Precision:
+def _of(by: Grouped, name: str, judged: Iterable[AnsweredEvent]) -> Precision:
     rights = [event.right for event in judged]
     return Precision(by, name, Share(sum(rights), len(rights)))
 
 
-def _steps(judged: Sequence[Judged]) -> list[str]:
+def _steps(judged: Sequence[AnsweredEvent]) -> list[str]:
     """Return the steps that judged any of the events, in the order of the pipeline."""
     return list(dict.fromkeys(decision.step for event in judged for decision in event.passed))
 
 
-def _distance(event: Judged, step: str) -> float | None:
+def _distance(event: AnsweredEvent, step: str) -> float | None:
     """Return the distance of an event from a step's bound, as a logarithm; None if it was not judged."""
     decisions = [decision for decision in event.passed if decision.step == step]
     if not decisions:

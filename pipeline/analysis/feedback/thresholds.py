@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pipeline.analysis.feedback.precision import Judged, Share
+from pipeline.analysis.feedback.precision import AnsweredEvent, Share
 from pipeline.analysis.feedback.state import Reported
 
 Measure = Literal["absolute", "relative"]
@@ -30,7 +30,7 @@ class ThresholdConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class RocPoint:
     """A point on the ROC curve: events of at least ``bound`` pass."""
 
     bound: float
@@ -43,7 +43,7 @@ class Roc:
     """The receiver operating characteristic of one setting."""
 
     setting: str
-    points: tuple[Point, ...]  # from the highest bound to the lowest
+    points: tuple[RocPoint, ...]  # from the highest bound to the lowest
     area: float  # area under the curve: 0.5 for chance, 1 for perfect separation; NaN without both kinds
 
 
@@ -70,7 +70,7 @@ def size_of(reported: Reported, measure: Measure) -> float:
 
 
 def propose_thresholds(
-    judged: Sequence[Judged],
+    judged: Sequence[AnsweredEvent],
     present: Mapping[str, tuple[Measure, float]],
     config: ThresholdConfig | None = None,
 ) -> tuple[Proposal, ...]:
@@ -98,7 +98,7 @@ def propose_thresholds(
     )
 
 
-def rocs_of(judged: Sequence[Judged], measure: Measure) -> tuple[Roc, ...]:
+def rocs_of(judged: Sequence[AnsweredEvent], measure: Measure) -> tuple[Roc, ...]:
     """Return the ROC curves of size and significance for right and wrong events."""
     return (
         roc("threshold", judged, lambda event: size_of(event.reported, measure)),
@@ -106,7 +106,7 @@ def rocs_of(judged: Sequence[Judged], measure: Measure) -> tuple[Roc, ...]:
     )
 
 
-def roc(setting: str, judged: Sequence[Judged], score: Callable[[Judged], float]) -> Roc:
+def roc(setting: str, judged: Sequence[AnsweredEvent], score: Callable[[AnsweredEvent], float]) -> Roc:
     """Return the ROC curve of a score; a higher score is more surely right."""
     right = [score(event) for event in judged if event.right]
     wrong = [score(event) for event in judged if not event.right]
@@ -114,7 +114,7 @@ def roc(setting: str, judged: Sequence[Judged], score: Callable[[Judged], float]
         return Roc(setting, (), float("nan"))
     bounds = sorted({*right, *wrong}, reverse=True)
     points = tuple(
-        Point(
+        RocPoint(
             bound,
             sum(value >= bound for value in right) / len(right),
             sum(value >= bound for value in wrong) / len(wrong),
@@ -127,7 +127,7 @@ def roc(setting: str, judged: Sequence[Judged], score: Callable[[Judged], float]
 
 
 def _propose(
-    judged: Sequence[Judged],
+    judged: Sequence[AnsweredEvent],
     present: tuple[Measure, float],
     config: ThresholdConfig,
 ) -> Proposal:

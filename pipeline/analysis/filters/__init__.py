@@ -1,7 +1,13 @@
 """Filters: they pass candidates that are new, lasting regressions of a size that matters."""
 
 from pipeline.analysis.filters.decision import Filter, Filtered, decide_filters, load_filters
-from pipeline.analysis.filters.evidence import ChangeSpans, FilterCase, FilterConfig, FilterEvidence, Known
+from pipeline.analysis.filters.evidence import (
+    ChangeSpans,
+    EarlierRegression,
+    FilterCase,
+    FilterConfig,
+    FilterEvidence,
+)
 
 __all__ = [
     "ChangeSpans",
@@ -10,7 +16,7 @@ __all__ = [
     "FilterConfig",
     "FilterEvidence",
     "Filtered",
-    "Known",
+    "EarlierRegression",
     "decide_filters",
     "load_filters",
 ]

@@ -26,7 +26,7 @@ class FilterConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class EarlierRegression:
     """A regression that an earlier scan passed on, and when that scan ended."""
 
     candidate: Candidate
@@ -39,11 +39,11 @@ class FilterEvidence:
 
     scan: Scan
     series: SeriesMatrix  # of its candidates, from its start to its end; those that are gone are absent
-    earlier: tuple[Known, ...] = ()
+    earlier: tuple[EarlierRegression, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Levels:
+class CandidateLevels:
     """Candidates' series with their daily cycle taken out."""
 
     start: float
@@ -67,8 +67,8 @@ class FilterCase:
     """A scan with the evidence that a filter decides by."""
 
     scan: Scan
-    levels: Levels
-    earlier: tuple[Known, ...]
+    levels: CandidateLevels
+    earlier: tuple[EarlierRegression, ...]
     config: FilterConfig
 
 
@@ -93,7 +93,7 @@ def open_case(evidence: FilterEvidence, config: FilterConfig) -> FilterCase:
     history = round((scan.analysis_start - scan.start) / config.resolution_s)
     after = max(1, matrix.samples.shape[1] - history)
     series = normalise(matrix, history=history, longest=after, apart=after, config=config.normalise)
-    levels = Levels(
+    levels = CandidateLevels(
         start=scan.start,
         resolution_s=config.resolution_s,
         rows=rows_by_series(matrix),

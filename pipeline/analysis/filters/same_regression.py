@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from pipeline.analysis.filters.evidence import FilterCase, FilterConfig, Known, Levels
+from pipeline.analysis.filters.evidence import CandidateLevels, EarlierRegression, FilterCase, FilterConfig
 from pipeline.model import Candidate, Decision, FloatArray, SeriesKey
 
 _STEP = "same_regression"
@@ -23,7 +23,7 @@ ESCALATED = "escalated"
 
 def decide(candidates: Sequence[Candidate], case: FilterCase) -> list[Decision]:
     """Decide on each candidate by the regressions of its series that earlier scans passed on."""
-    earlier: dict[SeriesKey, list[Known]] = {}
+    earlier: dict[SeriesKey, list[EarlierRegression]] = {}
     for reported in case.earlier:
         earlier.setdefault(reported.candidate.series, []).append(reported)
     return [
@@ -54,7 +54,7 @@ def recent_level(candidate: Candidate, case: FilterCase) -> float:
     )
 
 
-def rises_since(candidate: Candidate, levels: Levels, since: float) -> bool:
+def rises_since(candidate: Candidate, levels: CandidateLevels, since: float) -> bool:
     """Return whether a series has risen steadily since a moment, rather than stepped at the change."""
     row = levels.row(candidate)
     if row is None:
@@ -67,7 +67,7 @@ def rises_since(candidate: Candidate, levels: Levels, since: float) -> bool:
 
 def judge_same_regression(
     candidate: Candidate,
-    former: Sequence[Known],
+    former: Sequence[EarlierRegression],
     *,
     recent: float,
     config: FilterConfig,
@@ -110,7 +110,9 @@ def judge_same_regression(
     return Decision(_STEP, True, beyond, bound)
 
 
-def _can_duplicate(candidate: Candidate, reported: Known, recent: float, analysis_s: float) -> bool:
+def _can_duplicate(
+    candidate: Candidate, reported: EarlierRegression, recent: float, analysis_s: float
+) -> bool:
     """Return whether a candidate may be the same rise as a former regression."""
     apart = candidate.change_time - reported.candidate.change_time
     if (reported.candidate.delta > 0) != (candidate.delta > 0):

@@ -52,8 +52,8 @@ from pipeline.analysis.detect.sax import spell
 from pipeline.analysis.filters.evidence import ChangeSpans, FilterCase, decide_by_rows
 from pipeline.analysis.filters.went_away_scale import Frame, WentAwayConfig, measure
 from pipeline.analysis.filters.went_away_terms import (
-    Measured,
-    Term,
+    BlockedSeries,
+    PredicateTerm,
     judge_gone_away,
     judge_lasting,
     judge_new_pattern,
@@ -90,10 +90,10 @@ class WentAway:
     before: float  # level before the change; NaN without data
     delta: float  # change of level in the analysis window
     pattern: Pattern
-    new_pattern: Term  # share of invalid letters
-    significant: Term  # percentile (a level) after the change, against those before
-    lasting: Term  # by how much the trend leads to the worse, or the test's score if there is none
-    gone_away: Term  # log-likelihood ratio of a return
+    new_pattern: PredicateTerm  # share of invalid letters
+    significant: PredicateTerm  # percentile (a level) after the change, against those before
+    lasting: PredicateTerm  # by how much the trend leads to the worse, or the test's score if there is none
+    gone_away: PredicateTerm  # log-likelihood ratio of a return
     returned_index: int | None  # window since which the series is back at the level before
 
     @property
@@ -192,7 +192,7 @@ def _judge(frame: Frame, columns: IntArray, config: WentAwayConfig, sign: float)
     after = means_at(sums, starts, level.block)
     deviation = config.normality * median_deviations(history)
     alphabet = spread_letters(history, after, config)
-    measured = Measured(frame, sums, level, history, after, deviation, alphabet)
+    measured = BlockedSeries(frame, sums, level, history, after, deviation, alphabet)
     gone, turn = judge_gone_away(frame, level, config)
     new = judge_new_pattern(measured, gone, turn, config)
     significant, lasting = judge_significant(measured, config), judge_lasting(measured, config)
@@ -229,6 +229,6 @@ def _judge(frame: Frame, columns: IntArray, config: WentAwayConfig, sign: float)
     return judged
 
 
-def _decided(term: Term, code: str = "") -> Decision:
+def _decided(term: PredicateTerm, code: str = "") -> Decision:
     """Pass by a code, or drop by the term's own."""
     return Decision("went_away", bool(code), term.statistic, term.bound, code or term.code)

@@ -27,7 +27,7 @@ ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class PredicateTerm:
     """One term of the predicate: whether it holds, its statistic, and the bound of that.
 
     The code says why (``pipeline.model.steps``), where that speaks against the regression.
@@ -48,12 +48,12 @@ class Terms:
     bound: FloatArray
     code: list[str]
 
-    def row(self, row: int, *, against: bool = False, sign: float = 1.0) -> Term:
+    def row(self, row: int, *, against: bool = False, sign: float = 1.0) -> PredicateTerm:
         """Return one row's term, its numbers turned back by ``sign``; the code where ``holds is against``."""
         holds = bool(self.holds[row])
         # What has no data has no number, and messages carry only numbers.
         statistic, bound = (sign * np.nan_to_num([self.statistic[row], self.bound[row]])).tolist()
-        return Term(holds, statistic, bound, self.code[row] if holds is against else "")
+        return PredicateTerm(holds, statistic, bound, self.code[row] if holds is against else "")
 
 
 def judge_gone_away(frame: Frame, level: Level, config: WentAwayConfig) -> tuple[Terms, IntArray]:
@@ -204,7 +204,7 @@ def spread_letters(history: FloatArray, after: FloatArray, config: WentAwayConfi
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class BlockedSeries:
     """Series with the means of their blocks, and the letters of those."""
 
     frame: Frame
@@ -216,7 +216,7 @@ class Measured:
     alphabet: Alphabet
 
 
-def judge_new_pattern(measured: Measured, gone: Terms, turn: IntArray, config: WentAwayConfig) -> Terms:
+def judge_new_pattern(measured: BlockedSeries, gone: Terms, turn: IntArray, config: WentAwayConfig) -> Terms:
     """Judge NEWPATTERN: most letters after the change, and after a turn, are none of the history's."""
     frame, level, alphabet = measured.frame, measured.level, measured.alphabet
     read = alphabet.after >= 0
@@ -240,7 +240,7 @@ def judge_new_pattern(measured: Measured, gone: Terms, turn: IntArray, config: W
     return Terms(holds, share, bound, ["letters known from the history"] * len(share))
 
 
-def judge_significant(measured: Measured, config: WentAwayConfig) -> Terms:
+def judge_significant(measured: BlockedSeries, config: WentAwayConfig) -> Terms:
     """Judge SIGNIFICANTREGRESSION by the largest letters and by the percentiles."""
     frame, level, alphabet = measured.frame, measured.level, measured.alphabet
     first = np.maximum(frame.change - np.maximum(frame.day, frame.after), 0)
@@ -260,7 +260,7 @@ def judge_significant(measured: Measured, config: WentAwayConfig) -> Terms:
     return Terms(holds, statistic, np.where(by_letter, alphabet.edge(largest_valid), bound), codes)
 
 
-def judge_lasting(measured: Measured, config: WentAwayConfig) -> Terms:
+def judge_lasting(measured: BlockedSeries, config: WentAwayConfig) -> Terms:
     """Judge LASTINGTREND by Mann-Kendall's test and Theil-Sen's slope, after the change and around it."""
     frame, level = measured.frame, measured.level
     size = -(-frame.after // config.trend_points)

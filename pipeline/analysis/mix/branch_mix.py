@@ -31,14 +31,14 @@ _FELL = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class RequestMix:
+class BranchMix:
     """What the mix of requests made of some stacks, beyond what became of all that their callers do."""
 
     won: float = 0.0  # share, as far as what their request types do besides them says it
     margin: float = 0.0  # share that they may win by chance, as far as their requests are not known
 
 
-def request_mix(beside: Beside, samples: FloatArray, common: float, mistaken: float) -> RequestMix:
+def request_mix(beside: Beside, samples: FloatArray, common: float, mistaken: float) -> BranchMix:
     """Return what the mix of requests made of a subroutine, as far as its callers cannot say it.
 
     What else a caller divides into says how far its branches stray from each other. Of a subroutine's own
@@ -80,7 +80,7 @@ def request_mix(beside: Beside, samples: FloatArray, common: float, mistaken: fl
         most = became * np.expm1(np.minimum(farthest, -np.log(became)))  # no more than all
         won += float((became - before * factors[mine]).sum())
         squares += float((most**2).sum()) if fell >= _FELL else 0.0
-    return RequestMix(won, squares**0.5)
+    return BranchMix(won, squares**0.5)
 
 
 def _moved(

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import chdtrc, xlogy
 
-from pipeline.analysis.mix.terms import Term, release_of, terms, value_of
+from pipeline.analysis.mix.terms import MixTerm, release_of, terms, value_of
 from pipeline.model import BoolArray, FloatArray, SeriesKey, StrataMatrix, Stratum
 
 _ROUNDS = 30
@@ -53,12 +53,12 @@ class Mix:
     """How series differ between strata, of those that do, fitted over a span of time."""
 
     series: tuple[SeriesKey, ...]
-    terms: tuple[Term, ...]
+    terms: tuple[MixTerm, ...]
     ratios: tuple[FloatArray, ...]  # of each term: (series, values)
     strata: tuple[Stratum, ...]
     reference: FloatArray  # (strata,) share of the samples of the span
 
-    def differing(self, strata: Sequence[Stratum], only: Term | None = None) -> FloatArray:
+    def differing(self, strata: Sequence[Stratum], only: MixTerm | None = None) -> FloatArray:
         """Return how strata differ by all but releases, or by one term alone: (series, strata).
 
         A value that the span did not have is as the others on average.
@@ -73,7 +73,9 @@ class Mix:
             product[:, index >= 0] *= ratios[:, index[index >= 0]]
         return product
 
-    def factors(self, strata: Sequence[Stratum], totals: FloatArray, only: Term | None = None) -> FloatArray:
+    def factors(
+        self, strata: Sequence[Stratum], totals: FloatArray, only: MixTerm | None = None
+    ) -> FloatArray:
         """Return by how much the mix raised each series in each window: (series, windows), 1 on average.
 
         Args:
@@ -112,7 +114,7 @@ def fit_mix(strata: StrataMatrix, blocks: FloatArray) -> Mix | None:
 
 
 def _fit(
-    totals: FloatArray, blocks: FloatArray, samples: FloatArray, found: Sequence[Term]
+    totals: FloatArray, blocks: FloatArray, samples: FloatArray, found: Sequence[MixTerm]
 ) -> list[FloatArray]:
     """Return the ratios of each term: (series, values)."""
     # Counts by strata may lack the edges of the span: what they are in all says nothing.
@@ -142,7 +144,7 @@ def _fit(
 
 
 def _by_chance(
-    totals: FloatArray, blocks: FloatArray, samples: FloatArray, product: FloatArray, found: Sequence[Term]
+    totals: FloatArray, blocks: FloatArray, samples: FloatArray, product: FloatArray, found: Sequence[MixTerm]
 ) -> BoolArray:
     """Return which series chance would let strata differ in as much as they were found to: (series,).
 

@@ -195,7 +195,7 @@ def side_by_side(
 
 
 @dataclass(frozen=True)
-class Compared:
+class ReleaseCosts:
     """What series cost on a release against what they cost beside it."""
 
     rollout: Rollout
@@ -222,7 +222,7 @@ class Compared:
 
 
 def brought_by(
-    candidate: Candidate, compared: Sequence[Compared], margin_s: float
+    candidate: Candidate, compared: Sequence[ReleaseCosts], margin_s: float
 ) -> tuple[ReleaseEffect, Rollout] | None:
     """Return which release brought a candidate that was found by time, if one likely did.
 

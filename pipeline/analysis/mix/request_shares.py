@@ -53,7 +53,7 @@ _CHUNK = 1000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Traffic:
+class RequestTraffic:
     """Requests of a service by windows, each type relative to its mean over the history."""
 
     types: tuple[str, ...]  # (types,) the last is "" where it stands for all others
@@ -84,7 +84,7 @@ class RequestMix:
         return self.types[int(np.argmax(moved * self.shares[row, :-1]))]
 
 
-def build_traffic(periods: RequestPeriods, matrix: SeriesMatrix, history: slice) -> Traffic | None:
+def build_traffic(periods: RequestPeriods, matrix: SeriesMatrix, history: slice) -> RequestTraffic | None:
     """Return the requests of a service by the windows of a matrix; None where they say nothing of its mix.
 
     That is with a single type, with periods longer than windows, or where a tenth of the windows with samples
@@ -119,10 +119,10 @@ def build_traffic(periods: RequestPeriods, matrix: SeriesMatrix, history: slice)
     rates = np.concatenate([apart / requests[:, None], np.ones((1, windows))])
     rates[:, ~known] = 1.0
     types = (*(str(names[row]) for row in kept), *([""] if rest else []))
-    return Traffic(types, rates, known, history)
+    return RequestTraffic(types, rates, known, history)
 
 
-def fit_request_mix(traffic: Traffic, matrix: SeriesMatrix, least: float) -> RequestMix | None:
+def fit_request_mix(traffic: RequestTraffic, matrix: SeriesMatrix, least: float) -> RequestMix | None:
     """Return what the mix of requests made of series after the history; None where it moved none of them.
 
     A series is in it if shares fitted to all but a day of the history are the better for that day, over all
@@ -199,7 +199,7 @@ class _Blocks:
 class _Service:
     """A service with the shares of types in all its samples."""
 
-    traffic: Traffic
+    traffic: RequestTraffic
     totals: FloatArray  # (windows,)
     blocks: _Blocks
     shares: FloatArray  # (types + 1,)
@@ -242,7 +242,7 @@ class _Work:
     weights: FloatArray  # (blocks,)
 
 
-def _blocks(traffic: Traffic, matrix: SeriesMatrix) -> _Blocks | None:
+def _blocks(traffic: RequestTraffic, matrix: SeriesMatrix) -> _Blocks | None:
     """Return the hours of a history; None of one that is too short."""
     first, last, _ = traffic.history.indices(len(matrix.totals))
     length = max(1, round(HOUR_S / matrix.resolution_s))
@@ -263,7 +263,7 @@ def _blocks(traffic: Traffic, matrix: SeriesMatrix) -> _Blocks | None:
     )
 
 
-def _covered(traffic: Traffic, matrix: SeriesMatrix) -> Traffic | None:
+def _covered(traffic: RequestTraffic, matrix: SeriesMatrix) -> RequestTraffic | None:
     """Return traffic without the windows whose requests are not those that samples are of.
 
     Some of a host's lines may be missing, or not be there yet. Then the service has more samples for its

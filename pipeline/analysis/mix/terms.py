@@ -30,7 +30,7 @@ RELEASE_LABELS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class MixTerm:
     """One thing that strata differ in, and which of its values each of them has."""
 
     source: Source
@@ -57,7 +57,7 @@ def runs(stratum: Stratum, release: str) -> bool:
     return release in (stratum.release, release_of(stratum), *said) or (name, value) in stratum.labels
 
 
-def terms(strata: Sequence[Stratum], lasting: BoolArray, recent: BoolArray | None = None) -> list[Term]:
+def terms(strata: Sequence[Stratum], lasting: BoolArray, recent: BoolArray | None = None) -> list[MixTerm]:
     """Return what strata differ in: releases, then labels by name, then hosts.
 
     A host is a value of its own only if it is there for long enough to be held against itself. Where names of
@@ -80,13 +80,13 @@ def terms(strata: Sequence[Stratum], lasting: BoolArray, recent: BoolArray | Non
     return [term for term in found if len(term.values) > 1]
 
 
-def value_of(term: Term, stratum: Stratum) -> str:
+def value_of(term: MixTerm, stratum: Stratum) -> str:
     """Return the value that any stratum has of a term."""
     if term.source == "label":
         return dict(stratum.labels).get(term.name, "")
     return stratum.host if term.source == "host" else release_of(stratum)
 
 
-def _term(source: Source, name: str, given: Sequence[str]) -> Term:
+def _term(source: Source, name: str, given: Sequence[str]) -> MixTerm:
     values, of = np.unique(np.array(given, dtype=object).astype(str), return_inverse=True)
-    return Term(source, name, tuple(values.tolist()), of.astype(np.int64))
+    return MixTerm(source, name, tuple(values.tolist()), of.astype(np.int64))

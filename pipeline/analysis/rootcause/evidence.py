@@ -20,7 +20,7 @@ from pipeline.analysis.rootcause.attribution import (
 from pipeline.analysis.rootcause.change_kind import modifies_no_code
 from pipeline.analysis.rootcause.correlation import correlations, names_metric, shows_changes, subjects_of
 from pipeline.analysis.rootcause.gates import GateHistory, Gates, affected_subroutines, switched_changes
-from pipeline.analysis.rootcause.onset import Deployments, Onset, onset_density, weigh_deployments
+from pipeline.analysis.rootcause.onset import Deployments, RiseOnset, onset_density, weigh_deployments
 from pipeline.analysis.rootcause.ranking import (
     Evidence,
     RankingConfig,
@@ -283,7 +283,7 @@ class _Weighing:
                 slow=self.candidate.kind == "long_term",
             )
         return weigh_deployments(
-            Onset(
+            RiseOnset(
                 np.concatenate([np.zeros(ahead), density]), scan.start + (skipped - ahead) * step_s, step_s
             ),
             [change.time for change in changes],

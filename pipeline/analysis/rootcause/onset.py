@@ -89,7 +89,7 @@ class Deployments:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Onset:
+class RiseOnset:
     """The time when a rise began, window by window."""
 
     density: FloatArray  # (windows,) from ``onset_density``
@@ -98,7 +98,7 @@ class Onset:
 
 
 def weigh_deployments(
-    onset: Onset,
+    onset: RiseOnset,
     times: Sequence[float],
     *,
     allowed: int,

@@ -9,7 +9,7 @@ from functools import cached_property
 from pipeline.analysis.detect.expected import normalise
 from pipeline.analysis.detect.matrix import rows_by_series, select_rows
 from pipeline.analysis.detect.seasonal.daily import CycleConfig
-from pipeline.analysis.detect.short_term import Windows, find_candidates
+from pipeline.analysis.detect.short_term import WindowIndexes, find_candidates
 from pipeline.analysis.rootcause.correlation import shows_changes
 from pipeline.analysis.rootcause.explanation import fit_metric
 from pipeline.model import Candidate, Direction, FloatArray, Scan, SeriesKey, SeriesMatrix, SetupExplanation
@@ -67,7 +67,9 @@ class SetupMetrics:
         if not self.matrix.names:
             return ()
         edges = (self.scan.analysis_start, self.scan.analysis_end, self.scan.end)
-        windows = Windows(*(round((edge - self.matrix.start) / self.matrix.resolution_s) for edge in edges))
+        windows = WindowIndexes(
+            *(round((edge - self.matrix.start) / self.matrix.resolution_s) for edge in edges)
+        )
         ways: tuple[Direction, ...] = ("up", "down")
         return tuple(
             candidate for way in ways for candidate in find_candidates(self.matrix, windows, direction=way)

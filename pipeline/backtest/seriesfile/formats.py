@@ -16,7 +16,7 @@ _BLANK = b" \t\r\n\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class SeriesFormat:
     """A format of series files."""
 
     name: str
@@ -26,9 +26,9 @@ class Format:
 
 
 FORMATS = (
-    Format("Parquet", (b"PAR1",), (".parquet",), read_parquet_table),
-    Format("JSON", (b"{", b"["), (".json", ".jsonl", ".ndjson"), read_json),
-    Format("CSV", (), (".csv", ".tsv"), read_delimited),
+    SeriesFormat("Parquet", (b"PAR1",), (".parquet",), read_parquet_table),
+    SeriesFormat("JSON", (b"{", b"["), (".json", ".jsonl", ".ndjson"), read_json),
+    SeriesFormat("CSV", (), (".csv", ".tsv"), read_delimited),
 )
 
 _OTHERS = {
@@ -54,7 +54,7 @@ def read_table(content: Content) -> Table:
     return _format_of(content, start).read(content)
 
 
-def _format_of(content: Content, start: bytes) -> Format:
+def _format_of(content: Content, start: bytes) -> SeriesFormat:
     name = content.name.lower().removesuffix(".gz")
     for one in FORMATS:
         if name.endswith(one.endings):

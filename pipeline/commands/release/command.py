@@ -12,9 +12,9 @@ from rich.console import Console
 from pipeline.backtest.files import dataset_files
 from pipeline.commands.lazy_group import LazyGroup
 from pipeline.commands.options import settings_options
-from pipeline.commands.release.reading import Asked, Source, of_folder, of_store
+from pipeline.commands.release.reading import Asked, SampleSource, of_folder, of_store
 from pipeline.commands.release.showing import show, to_json
-from pipeline.commands.release.watch import Watch, look_at_folder, look_at_store
+from pipeline.commands.release.watch import LookSchedule, look_at_folder, look_at_store
 from pipeline.commands.request import (
     EXISTING_FOLDER,
     FILE,
@@ -28,13 +28,13 @@ from pipeline.commands.request import (
 from pipeline.commands.tables import print_json
 from pipeline.files.outputs import check_outputs, write_output
 from pipeline.model.errors import ConfigError
-from pipeline.releases.gcpu import CompareConfig
+from pipeline.releases.gcpu import GcpuCompareConfig
 from pipeline.settings.config import Settings
 from pipeline.storage.connect import open_store
 
 EXIT_CODES = {"steady": 0, "slower": 1, "open": 3}
 
-_DEFAULTS = CompareConfig()
+_DEFAULTS = GcpuCompareConfig()
 
 _WIDTH = 140
 """Columns of a page."""
@@ -116,7 +116,7 @@ def compare_releases(
     bounds hold at all looks together. With --data, --watch replays the folder, and stops where a live one
     would have.
     """
-    config = CompareConfig(
+    config = GcpuCompareConfig(
         threshold=threshold,
         relative=relative,
         alpha=alpha,
@@ -129,13 +129,13 @@ def compare_releases(
     span = since, until
     if since is not None and until is not None and since >= until:
         raise ConfigError("--since: should be before the end")
-    pace = Watch(interval, timeout) if watch else None
+    pace = LookSchedule(interval, timeout) if watch else None
     check_outputs({"-o": out}, dataset_files(data) if data else ())
     if data:
         comparison = look_at_folder(of_folder(data, service), asked, span, pace)
     else:
 
-        def opened() -> Source:
+        def opened() -> SampleSource:
             store = stack.enter_context(closing(open_store(settings.store, existing=True)))
             return of_store(store, service, settings.stack_window_s)
 

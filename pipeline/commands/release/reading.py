@@ -17,9 +17,9 @@ from pipeline.model import FloatArray, SeriesKey, StrataMatrix
 from pipeline.model.errors import ConfigError
 from pipeline.releases.gcpu import (
     Changes,
-    CompareConfig,
     Contrast,
     Decided,
+    GcpuCompareConfig,
     Matched,
     Samples,
     State,
@@ -41,7 +41,7 @@ class NotYet(ConfigError):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SampleSource:
     """Source of samples."""
 
     store: Store
@@ -63,11 +63,11 @@ class Asked:
     candidate: str
     by: tuple[str, ...] | None
     without: tuple[str, ...]  # hosts
-    config: CompareConfig
+    config: GcpuCompareConfig
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ReleaseComparison:
     """Two releases, and the decision on each series."""
 
     service: str
@@ -88,12 +88,12 @@ class Comparison:
         return "open" if "open" in states else "steady"
 
 
-def of_store(store: Store, service: str, stack_window_s: float) -> Source:
+def of_store(store: Store, service: str, stack_window_s: float) -> SampleSource:
     """Return samples in a store, whose counts by sender span several stack windows each."""
-    return Source(store, service, STRATUM_STACK_WINDOWS * stack_window_s, 0.0, None)
+    return SampleSource(store, service, STRATUM_STACK_WINDOWS * stack_window_s, 0.0, None)
 
 
-def of_folder(path: Path, service: str) -> Source:
+def of_folder(path: Path, service: str) -> SampleSource:
     """Return samples of a dataset folder.
 
     Raises:
@@ -108,10 +108,10 @@ def of_folder(path: Path, service: str) -> Source:
         raise ConfigError(f"{path}: strata.parquet is not there, nor has series.parquet label columns")
     windows = (data.end - data.start) / data.stack_window_s
     block_s = data.stack_window_s * max(1, math.ceil(windows / _MOST_BLOCKS))
-    return Source(ArrayStore(data), service, block_s, data.start, data.end)
+    return SampleSource(ArrayStore(data), service, block_s, data.start, data.end)
 
 
-def compare(source: Source, asked: Asked, span: tuple[float, float]) -> Comparison:
+def compare(source: SampleSource, asked: Asked, span: tuple[float, float]) -> ReleaseComparison:
     """Compare two releases in a span of time.
 
     Raises:
@@ -128,12 +128,12 @@ def compare(source: Source, asked: Asked, span: tuple[float, float]) -> Comparis
     contrast = measure(matched.observed)
     decided = decide(contrast, asked.config)
     cause, grouped = _causes(source, matched.span, samples.series, contrast, decided)
-    return Comparison(
+    return ReleaseComparison(
         source.service, asked, matched, contrast, decided, samples.series, tuple(cause), grouped
     )
 
 
-def _read(source: Source, asked: Asked, span: tuple[float, float]) -> Samples:
+def _read(source: SampleSource, asked: Asked, span: tuple[float, float]) -> Samples:
     """Return the counts of the blocks in which both releases ran, or of those with either."""
     block_s = source.block_s
     last = source.origin + math.ceil((span[1] - source.origin) / block_s) * block_s
@@ -160,7 +160,7 @@ def _read(source: Source, asked: Asked, span: tuple[float, float]) -> Samples:
     return counted
 
 
-def _first(source: Source, first: float, last: float) -> float:
+def _first(source: SampleSource, first: float, last: float) -> float:
     """Return a block before which there are no samples: the requested span may begin years earlier."""
     coarse_s = _MOST_BLOCKS * source.block_s
     if last - first <= coarse_s:
@@ -201,7 +201,7 @@ def _unknown(service: str, name: str, totals: StrataMatrix) -> str:
 
 
 def _causes(
-    source: Source,
+    source: SampleSource,
     span: tuple[float, float],
     series: tuple[SeriesKey, ...],
     contrast: Contrast,

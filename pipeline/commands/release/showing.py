@@ -11,7 +11,7 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
-from pipeline.commands.release.reading import Comparison
+from pipeline.commands.release.reading import ReleaseComparison
 from pipeline.commands.terminal import escape_controls
 from pipeline.model.clock import to_iso
 from pipeline.model.units import DAY_S, HOUR_S, MINUTE_S
@@ -33,7 +33,7 @@ _NAME = 60
 _DECISIONS = {"slower": "slower", "steady": "not_slower", "open": "undecided"}
 
 
-def missing(comparison: Comparison) -> dict[str, float | None]:
+def missing(comparison: ReleaseComparison) -> dict[str, float | None]:
     """Return what a decision needs: samples of the candidate, seconds at its rate, hosts; None: unknown.
 
     More samples do not suffice if hosts differ too much: then more hosts of both releases are needed.
@@ -55,7 +55,7 @@ def missing(comparison: Comparison) -> dict[str, float | None]:
     return needs
 
 
-def to_json(comparison: Comparison) -> dict[str, Any]:
+def to_json(comparison: ReleaseComparison) -> dict[str, Any]:
     """Return the whole comparison; shares are gCPU, intervals of 1 - alpha."""
     asked, matched = comparison.asked, comparison.matched
     contrast, config = comparison.contrast, comparison.asked.config
@@ -86,7 +86,7 @@ def to_json(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def _series(comparison: Comparison, row: int) -> dict[str, Any]:
+def _series(comparison: ReleaseComparison, row: int) -> dict[str, Any]:
     decided, contrast = comparison.decided, comparison.contrast
     key, cause = comparison.series[row], comparison.cause[row]
     baseline, change = float(decided.baseline[row]), float(contrast.change[row])
@@ -107,7 +107,7 @@ def _series(comparison: Comparison, row: int) -> dict[str, Any]:
     }
 
 
-def show(console: Console, comparison: Comparison) -> None:
+def show(console: Console, comparison: ReleaseComparison) -> None:
     """Print the compared samples, the changes, and the decision."""
     asked, matched, config = comparison.asked, comparison.matched, comparison.asked.config
     names = [escape_controls(name) for name in (comparison.service, asked.baseline, asked.candidate)]
@@ -137,7 +137,7 @@ def show(console: Console, comparison: Comparison) -> None:
     console.print(_conclusion(comparison), markup=False, soft_wrap=True)
 
 
-def _order(comparison: Comparison) -> list[int]:
+def _order(comparison: ReleaseComparison) -> list[int]:
     """Return tested series: causes first, with the series they explain, then by largest possible rise."""
     rank = {"slower": 0, "faster": 1, "open": 2, "steady": 3}
     states, upper = comparison.decided.state, comparison.decided.upper
@@ -157,7 +157,7 @@ def _order(comparison: Comparison) -> list[int]:
     return sorted(np.flatnonzero(comparison.decided.tested).tolist(), key=key)
 
 
-def _shown(comparison: Comparison) -> list[int]:
+def _shown(comparison: ReleaseComparison) -> list[int]:
     order, states = _order(comparison), comparison.decided.state
     changed, followers = [], Counter[int]()
     for row in order:
@@ -171,7 +171,7 @@ def _shown(comparison: Comparison) -> list[int]:
     return [*changed, *alone, *unchanged[:_OTHERS]]
 
 
-def _cells(comparison: Comparison, row: int, room: int) -> list[str]:
+def _cells(comparison: ReleaseComparison, row: int, room: int) -> list[str]:
     decided, contrast = comparison.decided, comparison.contrast
     key, state = comparison.series[row], decided.state[row]
     follows = "  follows: " if comparison.cause[row] != row else ""
@@ -197,7 +197,7 @@ def _cells(comparison: Comparison, row: int, room: int) -> list[str]:
     ]
 
 
-def _reservations(comparison: Comparison) -> list[str]:
+def _reservations(comparison: ReleaseComparison) -> list[str]:
     """Return the reasons that weaken the evidence."""
     matched = comparison.matched
     reservations = []
@@ -215,7 +215,7 @@ def _reservations(comparison: Comparison) -> list[str]:
     return reservations
 
 
-def _conclusion(comparison: Comparison) -> str:
+def _conclusion(comparison: ReleaseComparison) -> str:
     config, states = comparison.asked.config, comparison.decided.state
     bound = f"{config.threshold * 100:g} % of the service's CPU"
     if config.relative:
@@ -233,7 +233,7 @@ def _conclusion(comparison: Comparison) -> str:
     return f"undecided, whether a series rose by {bound} ({detectable}): {_wanted(comparison)}"
 
 
-def _wanted(comparison: Comparison) -> str:
+def _wanted(comparison: ReleaseComparison) -> str:
     lacking = missing(comparison)
     samples, seconds, hosts = lacking["samples"], lacking["seconds"], lacking["hosts"]
     if samples is not None and seconds is not None:
@@ -245,12 +245,12 @@ def _wanted(comparison: Comparison) -> str:
     return "too few hosts and blocks of time to say how much they vary"
 
 
-def _largest(comparison: Comparison) -> float:
+def _largest(comparison: ReleaseComparison) -> float:
     detectable = comparison.decided.detectable
     return float(np.nanmax(detectable)) if comparison.decided.tested.any() else math.nan
 
 
-def _one_host(comparison: Comparison, row: int) -> str | None:
+def _one_host(comparison: ReleaseComparison, row: int) -> str | None:
     if not comparison.decided.alone[row]:
         return None
     return comparison.matched.units[int(comparison.contrast.unit[row])]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import click
 
-from pipeline.commands.release.reading import Asked, Comparison, NotYet, Source, compare
+from pipeline.commands.release.reading import Asked, NotYet, ReleaseComparison, SampleSource, compare
 from pipeline.model.clock import system_clock, to_iso
 from pipeline.model.errors import ConfigError, StoreUnavailable
 from pipeline.model.units import WEEK_S
@@ -18,14 +18,16 @@ Span = tuple[float | None, float | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class LookSchedule:
     """Interval and duration of the looks."""
 
     interval_s: float
     timeout_s: float | None  # None: until there is a decision
 
 
-def look_at_folder(source: Source, asked: Asked, span: Span, watch: Watch | None) -> Comparison:
+def look_at_folder(
+    source: SampleSource, asked: Asked, span: Span, watch: LookSchedule | None
+) -> ReleaseComparison:
     """Return the comparison of two releases in a folder; a watch takes its blocks as they would have come.
 
     Raises:
@@ -52,7 +54,9 @@ def look_at_folder(source: Source, asked: Asked, span: Span, watch: Watch | None
     return compare(source, asked, (start, end))
 
 
-def look_at_store(opened: Callable[[], Source], asked: Asked, span: Span, watch: Watch | None) -> Comparison:
+def look_at_store(
+    opened: Callable[[], SampleSource], asked: Asked, span: Span, watch: LookSchedule | None
+) -> ReleaseComparison:
     """Return the comparison of two releases in a store; a watch looks until it is decided or over.
 
     A watch waits for a release without samples, and for a store that does not answer; stderr names the
@@ -64,8 +68,8 @@ def look_at_store(opened: Callable[[], Source], asked: Asked, span: Span, watch:
     """
     begun = system_clock()
     deadline = begun + watch.timeout_s if watch and watch.timeout_s is not None else None
-    source: Source | None = None
-    comparison: Comparison | None = None
+    source: SampleSource | None = None
+    comparison: ReleaseComparison | None = None
     shown = ""
     while True:
         now = system_clock()
@@ -85,7 +89,7 @@ def look_at_store(opened: Callable[[], Source], asked: Asked, span: Span, watch:
         time.sleep(wait_s if deadline is None else max(0.0, min(wait_s, deadline - now)))
 
 
-def _span_at(now: float, source: Source, span: Span) -> tuple[float, float]:
+def _span_at(now: float, source: SampleSource, span: Span) -> tuple[float, float]:
     since, until = span
     if until is not None and now >= until:
         end = _whole(source, until)
@@ -97,13 +101,13 @@ def _span_at(now: float, source: Source, span: Span) -> tuple[float, float]:
     return now - WEEK_S if since is None else since, now
 
 
-def _whole(source: Source, until: float) -> float:
+def _whole(source: SampleSource, until: float) -> float:
     """Return the end of the last block that is complete at a time; the end of all data completes one, too."""
     if source.end is not None and until >= source.end:
         return source.end
     return source.start_of(until)
 
 
-def _check_span(span: tuple[float, float], source: Source) -> None:
+def _check_span(span: tuple[float, float], source: SampleSource) -> None:
     if span[0] >= span[1]:
         raise ConfigError(f"--until: no whole block of {source.block_s:g} s is over before it")

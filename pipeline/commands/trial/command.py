@@ -23,14 +23,14 @@ from pipeline.commands.trial.options import METRIC_THRESHOLD, Pair, check_known
 from pipeline.commands.trial.publishing import publish
 from pipeline.commands.trial.reading import read_named_trials
 from pipeline.commands.trial.showing import show
-from pipeline.experiments.trials import Bounds, Decision, ModelConfig, Sides, judge_trials
+from pipeline.experiments.trials import Bounds, MetricDecision, ModelConfig, Sides, judge_trials
 from pipeline.files.listing import listed
 from pipeline.messages.trials import verdict_to_json
 from pipeline.model.errors import ConfigError
 from pipeline.settings.config import load_settings
 from pipeline.stages.gather.trial_models import load_models
 
-EXIT_CODES = {Decision.PASS: 0, Decision.FAIL: 1, Decision.NOT_ENOUGH: 3}
+EXIT_CODES = {MetricDecision.PASS: 0, MetricDecision.FAIL: 1, MetricDecision.NOT_ENOUGH: 3}
 
 _EXAMPLES = """\b
 Examples:
@@ -142,11 +142,11 @@ def verdict(
     event = await_verdict(settings, service, experiment, published.wait or 0.0)
     if event is None:
         print_note(f"no verdict on {experiment} of {service} yet")
-        return EXIT_CODES[Decision.NOT_ENOUGH]
+        return EXIT_CODES[MetricDecision.NOT_ENOUGH]
     data = event["data"]
-    if not data["complete"] and data["decision"] == Decision.NOT_ENOUGH.value:
+    if not data["complete"] and data["decision"] == MetricDecision.NOT_ENOUGH.value:
         print_note(f"{experiment} of {service} did not end: {data['trials']} whole trials came")
-    return _said(data["metrics"], Decision(data["decision"]), as_json=as_json)
+    return _said(data["metrics"], MetricDecision(data["decision"]), as_json=as_json)
 
 
 def _verdicts_on(path: Path, request: _JudgeRequest) -> list[dict[str, Any]]:
@@ -185,7 +185,7 @@ def _verdicts_on(path: Path, request: _JudgeRequest) -> list[dict[str, Any]]:
     return [verdict_to_json(verdict) for verdict in judge_trials(metrics, bounds, past, config)]
 
 
-def _said(verdicts: Sequence[Mapping[str, Any]], decision: Decision, *, as_json: bool) -> int:
+def _said(verdicts: Sequence[Mapping[str, Any]], decision: MetricDecision, *, as_json: bool) -> int:
     """Print verdicts and return their common exit code."""
     if as_json:
         print_json_lines(verdicts)
@@ -212,8 +212,8 @@ def _past(path: Path, metrics: dict[str, Sides], explained: Mapping[str, str]) -
     return past
 
 
-def _decision_of(decisions: Iterable[str]) -> Decision:
+def _decision_of(decisions: Iterable[str]) -> MetricDecision:
     """Return the common decision of several metrics."""
     every = set(decisions)
-    worst_first = (Decision.FAIL, Decision.NOT_ENOUGH, Decision.PASS)
+    worst_first = (MetricDecision.FAIL, MetricDecision.NOT_ENOUGH, MetricDecision.PASS)
     return next(candidate for candidate in worst_first if candidate.value in every)

@@ -19,7 +19,7 @@ from pipeline.commands.trial.options import Pair
 from pipeline.experiments.trials.machine_spread import Level, spread_of_levels, spreads
 from pipeline.experiments.trials.machines import (
     MOST_FACTORS,
-    Explained,
+    ExplainedVariance,
     Results,
     choose_factors,
     match_machines,
@@ -242,7 +242,9 @@ _COLUMNS: tuple[Column[Level], ...] = (
 )
 
 
-def _show(chosen: Explained, upper: Explained, levels: list[Level], like: Quantiles, same: Quantiles) -> None:
+def _show(
+    chosen: ExplainedVariance, upper: ExplainedVariance, levels: list[Level], like: Quantiles, same: Quantiles
+) -> None:
     names = ", ".join(chosen.factors)
     match = f"machines should match in {names}, which explain {chosen.share:.1%} of the variance"
     print_lines(
@@ -258,7 +260,7 @@ def _show(chosen: Explained, upper: Explained, levels: list[Level], like: Quanti
 
 
 def _to_json(
-    chosen: Explained, upper: Explained, levels: list[Level], like: Quantiles, same: Quantiles
+    chosen: ExplainedVariance, upper: ExplainedVariance, levels: list[Level], like: Quantiles, same: Quantiles
 ) -> dict[str, Any]:
     """Return the whole result as one object; an unknown figure is null."""
     return {

@@ -10,7 +10,7 @@ from pipeline.counting.names.generics import forms_of
 from pipeline.counting.names.naming import Naming, Namings, Pattern, check_pattern, rules_without
 from pipeline.counting.names.owners import method_of, owner_of
 from pipeline.counting.names.present import PresentNames
-from pipeline.counting.names.rule import Rule
+from pipeline.counting.names.rule import NameRule
 from pipeline.counting.names.rules import RULES, VERSION
 
 __all__ = [
@@ -20,7 +20,7 @@ __all__ = [
     "Namings",
     "Pattern",
     "PresentNames",
-    "Rule",
+    "NameRule",
     "check_pattern",
     "forms_of",
     "method_of",

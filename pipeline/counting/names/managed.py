@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pipeline.counting.names.rule import Rule, cut
+from pipeline.counting.names.rule import NameRule, cut
 
 _DESCRIPTOR = r"\((?:\[*(?:[BCDFIJSZ]|L[\w/$.-]+;))*"
 
-MANAGED: tuple[Rule, ...] = (
-    Rule(
+MANAGED: tuple[NameRule, ...] = (
+    NameRule(
         "class-descriptor",
         "Java",
         # that a name is written as the JVM describes a class, as perf-map-agent does: Lcom/acme/Shop;::total
@@ -15,7 +15,7 @@ MANAGED: tuple[Rule, ...] = (
         cut((r"^L([\w/$.-]+);(?:::|\.)(?=[\w$<])", r"\1.")),
         sign=r"^L[\w/$.-]+;",
     ),
-    Rule(
+    NameRule(
         "jvm-lambda",
         "Java",
         # the number and address of a lambda's class: $$Lambda$123/0x00007f1c2401a840
@@ -28,7 +28,7 @@ MANAGED: tuple[Rule, ...] = (
             ),
         ),
     ),
-    Rule(
+    NameRule(
         "hidden-class",
         "Java",
         # the address or number of a hidden class
@@ -40,7 +40,7 @@ MANAGED: tuple[Rule, ...] = (
         ),
         sign=r"[/.+]0x|/\d",
     ),
-    Rule(
+    NameRule(
         "signature",
         "Java",
         # the signature of a method: (Ljava/lang/String;I)V
@@ -50,7 +50,7 @@ MANAGED: tuple[Rule, ...] = (
             (_DESCRIPTOR + r"\[*L[\w/$.-]+;?$", ""),  # where a format has cut it at its semicolon
         ),
     ),
-    Rule(
+    NameRule(
         "lambda-method",
         "Java, Kotlin, Scala",
         # the number of a lambda's method, which belongs to the method around it: lambda$total$3
@@ -66,7 +66,7 @@ MANAGED: tuple[Rule, ...] = (
         ),
         sign=r"lambda[$-]|\$anonfun",
     ),
-    Rule(
+    NameRule(
         "accessor",
         "Java",
         # the number of a class that reflection generates
@@ -74,7 +74,7 @@ MANAGED: tuple[Rule, ...] = (
         cut((r"(Generated(?:Method|Constructor|SerializationConstructor)Accessor)\d+", r"\1")),
         sign=r"Accessor\d",
     ),
-    Rule(
+    NameRule(
         "proxy",
         "Java",
         # the number of a proxy's class and of its module
@@ -82,7 +82,7 @@ MANAGED: tuple[Rule, ...] = (
         cut((r"\$Proxy\d+", "$Proxy"), (r"\bjdk([./])proxy\d+(?=[./])", r"jdk\1proxy")),
         sign=r"[Pp]roxy\d",
     ),
-    Rule(
+    NameRule(
         "generated-class",
         "Java",
         # the hash of a class that CGLIB, Byte Buddy, Javassist or a mock library generates
@@ -93,7 +93,7 @@ MANAGED: tuple[Rule, ...] = (
             (r"_\$\$_(?:javassist|jvst[0-9a-f]*)(?:_\d+)+", "_$$_javassist"),
         ),
     ),
-    Rule(
+    NameRule(
         "gensym",
         "Clojure",
         # the number of a generated name: fn__1234, eval1234
@@ -101,28 +101,28 @@ MANAGED: tuple[Rule, ...] = (
         cut((r"(\$[a-zA-Z_][\w]*?)__\d+(?=[.$]|$)", r"\1"), (r"\$eval\d+(?=[.$]|$)", "$eval")),
         sign=r"__\d|\$eval\d",
     ),
-    Rule(
+    NameRule(
         "jit-tier",
         "JavaScript",
         # how far V8 has compiled a function: LazyCompile:*, JS:~
         (":*", ":~", ":^", ":+", ":'", "LazyCompile:", "Function:"),
         cut((r"^(?:LazyCompile|Function|JS|Script|Eval):(?!:)[*~^+']*(?=.)", "JS:")),
     ),
-    Rule(
+    NameRule(
         "bound",
         "JavaScript",
         # that a function is bound or async
         ("bound ", "async "),
         cut((r"^(?:bound |async )+(?=[\w$#<(])", "")),
     ),
-    Rule(
+    NameRule(
         "bundle-hash",
         "JavaScript",
         # the content hash of a bundle's file
         (".js", ".mjs", ".cjs"),
         cut((r"[.-](?=[0-9a-f]*\d)[0-9a-f]{8,32}(?=(?:\.min)?\.[mc]?js\b)", "")),
     ),
-    Rule(
+    NameRule(
         "php-closure",
         "PHP",
         # the line of a closure or anonymous class
@@ -133,7 +133,7 @@ MANAGED: tuple[Rule, ...] = (
             (r"(@anonymous)\x00?([^:$]*)(?::\d+)?(?:\$[0-9a-f]+)(?=::|$)", r"\1\2"),
         ),
     ),
-    Rule(
+    NameRule(
         "state-machine",
         ".NET",
         # the classes that C# makes of lambdas, local functions and async methods
@@ -144,28 +144,28 @@ MANAGED: tuple[Rule, ...] = (
             (r"[.+]<(\w+)>[bg]__(?:\w+\|)?\d+(?:_\d+)?(?=\W|$)", r".\1"),
         ),
     ),
-    Rule(
+    NameRule(
         "dynamic-method",
         ".NET",
         # the number of a method that is generated at run time
         ("lambda_method",),
         cut((r"\blambda_method\d+", "lambda_method")),
     ),
-    Rule(
+    NameRule(
         "net-type",
         ".NET",
         # the types of a generic: List`1[System.__Canon]
         ("`",),
         cut((r"(`\d+)\[[^()]*?\]+(?=[.+(!]|$)", r"\1")),
     ),
-    Rule(
+    NameRule(
         "notebook",
         "Python",
         # the process and cell of a notebook
         ("ipykernel", "ipython-input"),
         cut((r"\bipykernel_\d+\.\d+", "ipykernel"), (r"<ipython-input-[\w-]+>", "<ipython-input>")),
     ),
-    Rule(
+    NameRule(
         "ruby-block",
         "Ruby",
         # blocks, which belong to the method around them

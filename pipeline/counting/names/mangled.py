@@ -6,7 +6,7 @@ import re
 
 from demangle import Limits, demangle, style
 
-from pipeline.counting.names.rule import Rule, cut
+from pipeline.counting.names.rule import NameRule, cut
 
 _SIGN = r"^_{1,4}Z|^_R|^\?"
 _LANGUAGES = ("itanium", "rust", "msvc")
@@ -32,8 +32,8 @@ def _demangled(name: str) -> str:
     return demangle(_COPY.sub(r"\1", name), language=_LANGUAGES, style=_STYLE, limits=_LIMITS)
 
 
-MANGLED: tuple[Rule, ...] = (
-    Rule(
+MANGLED: tuple[NameRule, ...] = (
+    NameRule(
         "linked",
         "C, C++, Rust",
         # versions of a library's symbols and stubs that lead to them: memcpy@@GLIBC_2.14, memcpy@plt
@@ -41,7 +41,7 @@ MANGLED: tuple[Rule, ...] = (
         cut((r"(?<=[\w)>\]])@(?:plt|@?[A-Z][A-Z0-9_]*_\d[\d.]*)$", "")),
         sign=r"@plt$|@[A-Z][A-Z0-9_]*_\d[\d.]*$",
     ),
-    Rule(
+    NameRule(
         "mangled",
         "C++, Rust",
         # mangling: _ZN4shop4Cart3addEv, _RNvNtC4shop4cart3add, ?add@Cart@shop@@QEAAXXZ

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import xxhash
 
-from pipeline.counting.names.rule import Rule
+from pipeline.counting.names.rule import NameRule
 from pipeline.counting.names.rules import RULES, VERSION
 from pipeline.model import Profile
 from pipeline.model.frames import series_of
@@ -55,7 +55,7 @@ class Naming:
     ``patterns`` run after them.
     """
 
-    rules: tuple[Rule, ...] = RULES
+    rules: tuple[NameRule, ...] = RULES
     patterns: tuple[Pattern, ...] = ()
     _own: set[str] = field(default_factory=set, compare=False, repr=False)  # names that are their symbols
     _known: dict[str, str] = field(default_factory=dict, compare=False, repr=False)  # the symbols of others
@@ -161,7 +161,7 @@ class Namings:
         return self.services.get(service, self.default)
 
 
-def rules_without(keys: Sequence[str]) -> tuple[Rule, ...]:
+def rules_without(keys: Sequence[str]) -> tuple[NameRule, ...]:
     """Return all rules except those with the given keys.
 
     Raises:

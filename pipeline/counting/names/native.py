@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from pipeline.counting.names.brackets import outline
-from pipeline.counting.names.rule import Rule, cut
+from pipeline.counting.names.rule import NameRule, cut
 
 _GO_PACKAGES = (
     "bufio|bytes|cmp|context|errors|flag|fmt|io|iter|log|maps|net|os|plugin|reflect|runtime|slices|sort"
@@ -54,8 +54,8 @@ def _with_rust_signs(name: str) -> str:
     return re.sub(r"(?<=[\w>\]])\.\.(?=[\w<])", "::", plain).removeprefix("_" if plain[1:2] == "<" else "")
 
 
-NATIVE: tuple[Rule, ...] = (
-    Rule(
+NATIVE: tuple[NameRule, ...] = (
+    NameRule(
         "clone",
         "C, C++",
         # the numbers of a compiler's copies and parts: .constprop.0, .isra.0, .part.1, .cold, .llvm.123
@@ -73,7 +73,7 @@ NATIVE: tuple[Rule, ...] = (
         ),
         sign=r"\[clone| \(\.|\.\d|\.(?:cold|localalias)$|\.omp_outlined",
     ),
-    Rule(
+    NameRule(
         "local-lambda",
         "C++",
         # the number of Clang's and Microsoft's lambdas
@@ -84,7 +84,7 @@ NATIVE: tuple[Rule, ...] = (
             (r"<lambda_\d+>", "<lambda>"),
         ),
     ),
-    Rule(
+    NameRule(
         "go-closure",
         "Go",
         # closures and wrappers, which belong to the function around them: .func1.2, .gowrap1, -fm
@@ -92,14 +92,14 @@ NATIVE: tuple[Rule, ...] = (
         _without_go_closure,
         sign=r"\.(?:func|gowrap|deferwrap)\d|-fm$|-range\d",
     ),
-    Rule(
+    NameRule(
         "go-shape",
         "Go",
         # the types of a generic function, which Go itself shortens to [...]
         ("[go.shape.",),
         cut((r"\[go\.shape\.[^()]*\](?=[.)]|$)", "[...]")),
     ),
-    Rule(
+    NameRule(
         "rust-escape",
         "Rust",
         # the escapes of half demangled names: $LT$, $u20$
@@ -107,7 +107,7 @@ NATIVE: tuple[Rule, ...] = (
         _with_rust_signs,
         sign=r"\$(?:[LG]T|[LR]P|RF|BP|C|u\w\w)\$",
     ),
-    Rule(
+    NameRule(
         "rust-hash",
         "Rust",
         # the hash of a build
@@ -119,7 +119,7 @@ NATIVE: tuple[Rule, ...] = (
         ),
         sign=r"::h[0-9a-f]{16}|17h[0-9a-f]{16}|\[[0-9a-f]{8}",
     ),
-    Rule(
+    NameRule(
         "rust-closure",
         "Rust",
         # closures, which belong to the function around them, and the numbers of impl blocks
@@ -130,14 +130,14 @@ NATIVE: tuple[Rule, ...] = (
             (r"(?<=.)(?:::)?\{\{vtable\.shim\}\}|(?<=.)(?:::)?\{shim:vtable#\d+\}", ""),
         ),
     ),
-    Rule(
+    NameRule(
         "swift-closure",
         "Swift",
         # closures, which belong to the function around them
         ("closure #",),
         cut((r"^(?:closure #\d+ (?:\([^()]*\) (?:-> \S+ )?)?in )+(?=\S)", ""), (r" -> [^()]*$", "")),
     ),
-    Rule(
+    NameRule(
         "stamp",
         "Julia, OCaml",
         # the number that a compiler ends a name with
@@ -147,7 +147,7 @@ NATIVE: tuple[Rule, ...] = (
             (r"^(caml[A-Z]\w*?__\w+?)_\d+(?:_code)?$", r"\1"),
         ),
     ),
-    Rule(
+    NameRule(
         "arguments",
         "C++, Rust, Java, .NET",
         # arguments, type parameters, return types, ABI tags and lambdas

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class NameRule:
     """One thing that is taken away from names.
 
     ``key`` is what a file of names switches it off by. ``sign`` is a regular expression that matches every

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from pipeline.counting.names.rule import Rule, cut
+from pipeline.counting.names.rule import NameRule, cut
 
 UNKNOWN = "[unknown]"
 """The symbol of code that has no name; perf spells it so."""
 
-SYSTEM: tuple[Rule, ...] = (
-    Rule(
+SYSTEM: tuple[NameRule, ...] = (
+    NameRule(
         "frame-type",
         "any",
         # whether a frame is interpreted, compiled, inlined or of the kernel: _[j], _[i], _[k]
         ("_[",),
         cut((r"(?<=.)_\[[0-9a-zA-Z]\]$", "")),
     ),
-    Rule(
+    NameRule(
         "address",
         "any",
         # addresses, and offsets from a name
@@ -26,7 +26,7 @@ SYSTEM: tuple[Rule, ...] = (
             (r"(?<=\w )at 0x[0-9a-fA-F]{6,16}(?=>|$)", "at 0x"),
         ),
     ),
-    Rule(
+    NameRule(
         "process",
         "any",
         # numbers of processes and threads at the root of a stack
@@ -42,7 +42,7 @@ SYSTEM: tuple[Rule, ...] = (
         ),
         sign=r"(?i:[pt]id)[ =:]|^(?i:process|thread) |[-#]\d",
     ),
-    Rule(
+    NameRule(
         "numbered-thread",
         "any",
         # the numbers at the end of a process's or thread's name
@@ -54,7 +54,7 @@ SYSTEM: tuple[Rule, ...] = (
         ),
         sign=r"-\d|^kworker/|^\w+/\d",
     ),
-    Rule(
+    NameRule(
         "line",
         "any",
         # line numbers after a source file
@@ -65,14 +65,14 @@ SYSTEM: tuple[Rule, ...] = (
         ),
         sign=r":\d|\(\d",
     ),
-    Rule(
+    NameRule(
         "map-file",
         "any",
         # the process's number in perf's map file and in perf's own libraries
         ("perf-", "jitted-"),
         cut((r"\bperf-\d+\.map\b", "perf.map"), (r"\bjitted-\d+-\d+\.so\b", "jitted.so")),
     ),
-    Rule(
+    NameRule(
         "uuid",
         "any",
         # universally unique identifiers

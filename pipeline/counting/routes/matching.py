@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeVar
 
 
-class Route(Protocol):
+class RoutePattern(Protocol):
     """The methods and pattern of a route; see ``NamedRoute``."""
 
     @property
@@ -18,7 +18,7 @@ class Route(Protocol):
         """Path with parameters in braces."""
 
 
-R = TypeVar("R", bound=Route)
+R = TypeVar("R", bound=RoutePattern)
 
 _NAME = ":name"
 """Segment in logs for too many names: it may stand for a name that is literal in a route."""

@@ -2,9 +2,9 @@
 
 from pipeline.delivery.alerts.desk import Desk
 from pipeline.delivery.alerts.dry_run import DryRun, send_test
-from pipeline.delivery.alerts.record import Record
+from pipeline.delivery.alerts.record import DeliveryRecord
 from pipeline.delivery.alerts.rules_file import AlertRules, load_rules
 from pipeline.delivery.alerts.targets import Http
 from pipeline.delivery.alerts.worker import AlertWorker
 
-__all__ = ["AlertRules", "AlertWorker", "Desk", "DryRun", "Http", "Record", "load_rules", "send_test"]
+__all__ = ["AlertRules", "AlertWorker", "Desk", "DryRun", "Http", "DeliveryRecord", "load_rules", "send_test"]

@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 import xxhash
 
 from pipeline.delivery.alerts.alert import Alert
-from pipeline.delivery.alerts.rules import Rule, matching
+from pipeline.delivery.alerts.rules import AlertRule, matching
 from pipeline.delivery.alerts.schedule import Digest, Limit, QuietHours, next_digest, quiet_until
 
 Manner = Literal["single", "digest", "unanswered"]
@@ -67,10 +67,10 @@ class Manners(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class DeliveryPlan:
     """The rules with the manners of their targets."""
 
-    rules: tuple[Rule, ...]
+    rules: tuple[AlertRule, ...]
     manners: Mapping[str, Manners]
     zone: str = "UTC"
 
@@ -87,7 +87,7 @@ def delivery_id(event: str, target: str, *, reminds: bool = False) -> str:
 
 
 def deliveries(
-    plan: Plan, alert: Alert, partition: int, known: Iterable[Delivery], now: float
+    plan: DeliveryPlan, alert: Alert, partition: int, known: Iterable[Delivery], now: float
 ) -> tuple[Delivery, ...]:
     """Return the deliveries of an alert that are not ``known`` yet.
 
@@ -106,7 +106,7 @@ def deliveries(
     return tuple(delivery for delivery in new if delivery.id not in present)
 
 
-def _listening(plan: Plan, deliveries: Sequence[Delivery]) -> list[str]:
+def _listening(plan: DeliveryPlan, deliveries: Sequence[Delivery]) -> list[str]:
     """Return the targets that follow the regression; one may have left the file meanwhile."""
     return [
         delivery.target
@@ -117,7 +117,9 @@ def _listening(plan: Plan, deliveries: Sequence[Delivery]) -> list[str]:
     ]
 
 
-def _to(plan: Plan, alert: Alert, target: str, partition: int, now: float, *, urgent: bool) -> Delivery:
+def _to(
+    plan: DeliveryPlan, alert: Alert, target: str, partition: int, now: float, *, urgent: bool
+) -> Delivery:
     manners = plan.manners[target]
     name = delivery_id(alert.event, target)
     if manners.digest and not urgent:
@@ -127,7 +129,7 @@ def _to(plan: Plan, alert: Alert, target: str, partition: int, now: float, *, ur
     return Delivery(name, alert, target, "single", partition, due)
 
 
-def _reminders(rules: Sequence[Rule], alert: Alert, partition: int, now: float) -> list[Delivery]:
+def _reminders(rules: Sequence[AlertRule], alert: Alert, partition: int, now: float) -> list[Delivery]:
     after_s: dict[str, float] = {}
     for rule in rules:
         if rule.unanswered:

@@ -22,7 +22,7 @@ from pipeline.delivery.alerts.delivery import (
 )
 from pipeline.delivery.alerts.message import Note, digest_of, note_of
 from pipeline.delivery.alerts.numbers import AlertNumbers
-from pipeline.delivery.alerts.record import Record
+from pipeline.delivery.alerts.record import DeliveryRecord
 from pipeline.delivery.alerts.rules import matching
 from pipeline.delivery.alerts.rules_file import AlertRules
 from pipeline.delivery.alerts.schedule import room
@@ -56,7 +56,7 @@ DIGEST_PART: Part = ("regressions", 0)
 class Desk:
     """One process's share of the deliveries: those of its partitions."""
 
-    def __init__(self, rules: AlertRules, record: Record, http: Http, clock: Clock) -> None:
+    def __init__(self, rules: AlertRules, record: DeliveryRecord, http: Http, clock: Clock) -> None:
         self._rules = rules
         self._record = record
         self._http = http

@@ -12,7 +12,7 @@ Style = Literal["plain", "bold", "code", "link"]
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class StyledText:
     """A piece of text in one style; ``url`` is where a link leads."""
 
     text: str
@@ -20,7 +20,7 @@ class Span:
     url: str = ""
 
 
-Line = tuple[Span, ...]
+Line = tuple[StyledText, ...]
 
 _LONGEST = 300
 """Characters of a name or title that a message shows: commit messages may be long."""
@@ -65,7 +65,7 @@ def as_markdown(lines: Sequence[Line]) -> str:
     return "  \n".join("".join(map(_markdown, line)) for line in lines)
 
 
-def _markdown(span: Span) -> str:
+def _markdown(span: StyledText) -> str:
     if span.style == "code":
         fence = "`" * (max(map(len, re.findall("`+", span.text)), default=0) + 1)
         pad = " " if "`" in span.text else ""
@@ -81,7 +81,7 @@ def as_html(lines: Sequence[Line]) -> str:
     return "".join(f"<p>{''.join(map(_html, line))}</p>" for line in lines)
 
 
-def _html(span: Span) -> str:
+def _html(span: StyledText) -> str:
     text = html.escape(span.text)
     if span.style == "link":
         return f'<a href="{html.escape(_address(span.url))}">{text}</a>'
@@ -103,7 +103,7 @@ def as_slack(lines: Sequence[Line]) -> list[dict[str, Any]]:
     return [{"type": "rich_text", "elements": sections}]
 
 
-def _slack(span: Span) -> dict[str, Any]:
+def _slack(span: StyledText) -> dict[str, Any]:
     if span.style == "link":
         return {"type": "link", "url": _address(span.url), "text": span.text}
     style = {"style": {span.style: True}} if span.style != "plain" else {}
@@ -117,7 +117,7 @@ def as_adaptive_card(lines: Sequence[Line]) -> list[dict[str, Any]]:
     ]
 
 
-def _text_run(span: Span) -> dict[str, Any]:
+def _text_run(span: StyledText) -> dict[str, Any]:
     run: dict[str, Any] = {"type": "TextRun", "text": span.text}
     if span.style == "link":
         run["selectAction"] = {"type": "Action.OpenUrl", "url": _address(span.url)}
@@ -130,7 +130,7 @@ def as_jira(lines: Sequence[Line]) -> dict[str, Any]:
     return {"type": "doc", "version": 1, "content": content}
 
 
-def _jira(span: Span) -> dict[str, Any]:
+def _jira(span: StyledText) -> dict[str, Any]:
     marks: dict[Style, dict[str, Any]] = {
         "bold": {"type": "strong"},
         "code": {"type": "code"},

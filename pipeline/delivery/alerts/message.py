@@ -9,7 +9,7 @@ from typing import Literal
 from urllib.parse import quote
 
 from pipeline.delivery.alerts.alert import Alert, SuspectedChange
-from pipeline.delivery.alerts.markup import Line, Span, shown, unlinked
+from pipeline.delivery.alerts.markup import Line, StyledText, shown, unlinked
 from pipeline.delivery.alerts.trial_message import trial_entry, trial_lines, trial_title
 
 Occasion = Literal["detected", "updated", "resolved", "unanswered", "digest", "test"]
@@ -67,7 +67,7 @@ def note_of(alert: Alert, dashboard: str, *, occasion: Occasion | None = None) -
             _title(alert, event_occasion),
             (_what(alert, event_occasion), _how_much(alert), _whom(alert)),
         )
-    rest: tuple[Line, ...] = ((Span("Open its page", "link", link),),) if link else ()
+    rest: tuple[Line, ...] = ((StyledText("Open its page", "link", link),),) if link else ()
     return Note(event_occasion, alert.event, title, (*lines, *rest), link, (alert,))
 
 
@@ -75,14 +75,14 @@ def how_to_answer(event: str = "") -> Line:
     """Return the line on how to reply; with an event's id if a reply has to name it."""
     command = f"/smidgen false {event}".rstrip()
     return (
-        Span("Answer by a reply: "),
-        Span(command, "code"),
-        Span(" and why; or "),
-        Span("true", "code"),
-        Span(", "),
-        Span("expected", "code"),
-        Span(", "),
-        Span("fixed", "code"),
+        StyledText("Answer by a reply: "),
+        StyledText(command, "code"),
+        StyledText(" and why; or "),
+        StyledText("true", "code"),
+        StyledText(", "),
+        StyledText("expected", "code"),
+        StyledText(", "),
+        StyledText("fixed", "code"),
     )
 
 
@@ -93,7 +93,7 @@ def digest_of(alerts: Sequence[Alert], dashboard: str, note_id: str) -> Note:
     )
     lines: list[Line] = [_entry(alert, dashboard) for alert in order[:_MOST_LISTED]]
     if len(order) > _MOST_LISTED:
-        lines.append((Span(f"and {len(order) - _MOST_LISTED} more"),))
+        lines.append((StyledText(f"and {len(order) - _MOST_LISTED} more"),))
     trials = sum(alert.trial is not None for alert in alerts)
     number = sum(alert.kind == "detected" and alert.trial is None for alert in alerts)
     services = len({alert.service for alert in alerts})
@@ -108,15 +108,15 @@ def digest_of(alerts: Sequence[Alert], dashboard: str, note_id: str) -> Note:
 
 def _entry(alert: Alert, dashboard: str) -> Line:
     link = page_of(dashboard, alert)
-    ending: Line = (Span(" "), Span("page", "link", link)) if link else ()
+    ending: Line = (StyledText(" "), StyledText("page", "link", link)) if link else ()
     if alert.trial:
         return (*trial_entry(alert.trial, alert.service), *ending)
     verb = {"detected": "", "updated": f"{_update(alert)}: ", "resolved": "is resolved: "}[alert.kind]
     return (
-        Span(shown(alert.service), "bold"),
-        Span(" "),
-        Span(shown(alert.metric), "code"),
-        Span(f" {verb}{_levels(alert)}{_servers(alert)}"),
+        StyledText(shown(alert.service), "bold"),
+        StyledText(" "),
+        StyledText(shown(alert.metric), "code"),
+        StyledText(f" {verb}{_levels(alert)}{_servers(alert)}"),
         *ending,
     )
 
@@ -155,22 +155,25 @@ def _what(alert: Alert, occasion: Occasion) -> Line:
     }[occasion]
     joined = f", with {alert.group_size} more series" if alert.group_size else ""
     return (
-        Span(opening, "bold"),
-        Span(shown(alert.metric), "code"),
-        Span(" of "),
-        Span(shown(alert.service), "bold"),
-        Span(f" {_rise(alert) if occasion != 'resolved' else 'is back to its level'}{joined}"),
+        StyledText(opening, "bold"),
+        StyledText(shown(alert.metric), "code"),
+        StyledText(" of "),
+        StyledText(shown(alert.service), "bold"),
+        StyledText(f" {_rise(alert) if occasion != 'resolved' else 'is back to its level'}{joined}"),
     )
 
 
 def _how_much(alert: Alert) -> Line:
-    return (Span(f"{_levels(alert)}{_servers(alert)}, since {_moment(alert.since)}"),)
+    return (StyledText(f"{_levels(alert)}{_servers(alert)}, since {_moment(alert.since)}"),)
 
 
 def _whom(alert: Alert) -> Line:
-    owners: Line = (Span(f" – owner {shown(', '.join(alert.owners))}"),) if alert.owners else ()
+    owners: Line = (StyledText(f" – owner {shown(', '.join(alert.owners))}"),) if alert.owners else ()
     if alert.suspect is None:
-        return (Span("No change is suspected" if alert.kind != "resolved" else "By no known change"), *owners)
+        return (
+            StyledText("No change is suspected" if alert.kind != "resolved" else "By no known change"),
+            *owners,
+        )
     return (*_change(alert.suspect, alert.kind == "resolved"), *owners)
 
 
@@ -178,9 +181,9 @@ def _change(change: SuspectedChange, fixed: bool) -> Line:
     score = f" (score {change.score:.2f})" if not fixed else ""
     author = f" by {unlinked(change.author)}" if change.author else ""
     return (
-        Span("Ended by " if fixed else "Suspect: "),
-        Span(shown(change.id)[:12], "code"),
-        Span(f" {unlinked(change.title)}{author}{score}"),
+        StyledText("Ended by " if fixed else "Suspect: "),
+        StyledText(shown(change.id)[:12], "code"),
+        StyledText(f" {unlinked(change.title)}{author}{score}"),
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, get_args
 
 from pipeline.delivery.alerts.delivery import Delivery
-from pipeline.delivery.alerts.rules import Rule
+from pipeline.delivery.alerts.rules import AlertRule
 from pipeline.model.units import DAY_S, HOUR_S, MINUTE_S
 from pipeline.telemetry.instruments import Sample, counter, histogram, samples_of
 from pipeline.telemetry.metrics import ALERT_DELAY_S, ALERT_RULES, ALERTS, ALERTS_WAITING
@@ -25,7 +25,7 @@ DELAY_BOUNDS_S = (1, 3, 10, 30, MINUTE_S, 5 * MINUTE_S, 15 * MINUTE_S, HOUR_S, 6
 class AlertNumbers:
     """Counts of one process since its start; labels are few, since they are names of the rules file."""
 
-    def __init__(self, targets: Sequence[str], rules: Sequence[Rule]) -> None:
+    def __init__(self, targets: Sequence[str], rules: Sequence[AlertRule]) -> None:
         self._targets = tuple(targets)
         self._rules = tuple(rules)
         self._outcomes = counter(ALERTS, "target", "outcome")
@@ -38,7 +38,7 @@ class AlertNumbers:
             for outcome in get_args(Outcome):
                 self._outcomes.labels(target, outcome)
 
-    def matched(self, rules: Iterable[Rule]) -> None:
+    def matched(self, rules: Iterable[AlertRule]) -> None:
         """Count an event that matches a rule."""
         for rule in rules:
             self._matched.labels(rule_name(self._rules, rule)).inc()
@@ -72,7 +72,7 @@ class AlertNumbers:
         return values + samples_of(self._matched, self._outcomes, self._delays)
 
 
-def rule_name(rules: Sequence[Rule], rule: Rule) -> str:
+def rule_name(rules: Sequence[AlertRule], rule: AlertRule) -> str:
     """Return a rule's name, or its number from 1."""
     return rule.name or str(rules.index(rule) + 1)
 

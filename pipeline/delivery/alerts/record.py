@@ -22,7 +22,7 @@ RETRY_S = 2.0
 _Found = TypeVar("_Found")
 
 
-class Record:
+class DeliveryRecord:
     """Deliveries as rows of ``alerts``. Every call waits until the store answers, however long it takes."""
 
     def __init__(self, store: Store) -> None:

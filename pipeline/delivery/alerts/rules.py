@@ -48,7 +48,7 @@ class Unanswered(StrictModel):
 RuleEvent = Literal["regression", "trial-fail", "trial-not-enough"]
 
 
-class Rule(StrictModel):
+class AlertRule(StrictModel):
     """Conditions on an alert, and its targets. Conditions that are not given are not checked."""
 
     name: str = ""
@@ -80,12 +80,12 @@ class Rule(StrictModel):
         return self
 
 
-def matches(rule: Rule, alert: Alert) -> bool:
+def matches(rule: AlertRule, alert: Alert) -> bool:
     """Return whether a rule matches an alert: of a verdict on trials, one of its metrics."""
     return alert.about in rule.events and any(_matches(rule, by_metric) for by_metric in alert.by_metric())
 
 
-def _matches(rule: Rule, alert: Alert) -> bool:
+def _matches(rule: AlertRule, alert: Alert) -> bool:
     """Return whether a rule matches one metric; an unknown value does not reach a bound.
 
     A size in shares of CPU is checked only for such shares. A series that is new has risen by any share.
@@ -104,7 +104,7 @@ def _matches(rule: Rule, alert: Alert) -> bool:
     )
 
 
-def matching(rules: Sequence[Rule], alert: Alert) -> tuple[Rule, ...]:
+def matching(rules: Sequence[AlertRule], alert: Alert) -> tuple[AlertRule, ...]:
     """Return the rules that match an alert, in order, up to the first that stops."""
     chosen = []
     for rule in rules:

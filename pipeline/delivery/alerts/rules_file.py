@@ -9,9 +9,9 @@ from typing import Any
 
 from pydantic import Field
 
-from pipeline.delivery.alerts.delivery import Plan
+from pipeline.delivery.alerts.delivery import DeliveryPlan
 from pipeline.delivery.alerts.owners import Owners, parse_codeowners, parse_owner_patterns
-from pipeline.delivery.alerts.rules import Rule
+from pipeline.delivery.alerts.rules import AlertRule
 from pipeline.delivery.alerts.schedule import Zone
 from pipeline.delivery.alerts.secret import secrets_in, with_secrets
 from pipeline.delivery.alerts.targets import KINDS, Target
@@ -38,7 +38,7 @@ class _File(StrictModel):
     max_age_s: Seconds = Field(default=7 * DAY_S, alias="max_age", gt=0)
     give_up_s: Seconds = Field(default=DAY_S, alias="give_up", gt=0)
     targets: dict[str, dict[str, Any]] = Field(min_length=1)
-    rules: tuple[Rule, ...] = Field(min_length=1)
+    rules: tuple[AlertRule, ...] = Field(min_length=1)
 
 
 class _OwnersFile(StrictModel):
@@ -51,7 +51,7 @@ class _OwnersFile(StrictModel):
 class AlertRules:
     """Content of a file of rules."""
 
-    plan: Plan
+    plan: DeliveryPlan
     targets: Mapping[str, Target]
     owners: Owners
     dashboard: str
@@ -78,7 +78,7 @@ def load_rules(path: Path, environ: Mapping[str, str]) -> AlertRules:
                     f"{path}: rules.{number}: no target {name!r}; there are {', '.join(sorted(targets))}"
                 )
     return AlertRules(
-        plan=Plan(file.rules, targets, file.time_zone),
+        plan=DeliveryPlan(file.rules, targets, file.time_zone),
         targets=targets,
         owners=_owners(file, path.parent),
         dashboard=file.dashboard_url,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.delivery.alerts.markup import Line, Span, shown, unlinked
+from pipeline.delivery.alerts.markup import Line, StyledText, shown, unlinked
 from pipeline.delivery.alerts.outcome import MetricOutcome, TrialOutcome
 
 _MOST_SHOWN = 5
@@ -20,26 +20,26 @@ def trial_lines(outcome: TrialOutcome, service: str) -> tuple[Line, ...]:
     """Return the text on an experiment: its decision, the metrics that led to it, sides and machines."""
     revision = f" (revision {outcome.revision})" if outcome.revision > 1 else ""
     what: Line = (
-        Span(_OPENINGS[outcome.decision], "bold"),
-        Span("experiment "),
-        Span(shown(outcome.experiment), "code"),
-        Span(" of "),
-        Span(shown(service), "bold"),
-        Span(f" {_says(outcome)}{revision}"),
+        StyledText(_OPENINGS[outcome.decision], "bold"),
+        StyledText("experiment "),
+        StyledText(shown(outcome.experiment), "code"),
+        StyledText(" of "),
+        StyledText(shown(service), "bold"),
+        StyledText(f" {_says(outcome)}{revision}"),
     )
     listed = outcome.metrics[:_MOST_SHOWN]
     more = outcome.metrics_size - len(listed)
-    rest: tuple[Line, ...] = ((Span(f"and {more} more"),),) if more else ()
+    rest: tuple[Line, ...] = ((StyledText(f"and {more} more"),),) if more else ()
     return (what, *map(_figures, listed), *rest, _sides(outcome))
 
 
 def trial_entry(outcome: TrialOutcome, service: str) -> Line:
     """Return the line of a digest."""
     return (
-        Span(shown(service), "bold"),
-        Span(" experiment "),
-        Span(shown(outcome.experiment), "code"),
-        Span(f" {_says(outcome)}"),
+        StyledText(shown(service), "bold"),
+        StyledText(" experiment "),
+        StyledText(shown(outcome.experiment), "code"),
+        StyledText(f" {_says(outcome)}"),
     )
 
 
@@ -65,8 +65,8 @@ def _figures(metric: MetricOutcome) -> Line:
         needed = f"; {metric.trials_needed or 'more'} needed"
     p_value = "" if metric.p_value is None else f", p {metric.p_value:.2g}"
     return (
-        Span(shown(metric.metric), "code"),
-        Span(
+        StyledText(shown(metric.metric), "code"),
+        StyledText(
             f" {_signed(metric.difference)} ({_interval(metric)}){p_value}, threshold {threshold:+.3%}, "
             f"{_trials(metric.trials)} by {shown(metric.model)}{needed}"
         ),
@@ -76,7 +76,13 @@ def _figures(metric: MetricOutcome) -> Line:
 def _sides(outcome: TrialOutcome) -> Line:
     a, b = (unlinked(", ".join(side)) or "not said" for side in (outcome.releases_a, outcome.releases_b))
     machines = f"; machines: {unlinked(', '.join(outcome.machines))}" if outcome.machines else ""
-    return (Span("Side B "), Span(b, "code"), Span(" against A "), Span(a, "code"), Span(machines))
+    return (
+        StyledText("Side B "),
+        StyledText(b, "code"),
+        StyledText(" against A "),
+        StyledText(a, "code"),
+        StyledText(machines),
+    )
 
 
 def _interval(metric: MetricOutcome) -> str:

@@ -8,7 +8,7 @@ import time
 
 from pipeline.delivery.alerts.delivery import Part
 from pipeline.delivery.alerts.desk import Desk
-from pipeline.kafka import Broker, Member, TopicPartition, offsets_after, open_member
+from pipeline.kafka import Broker, ConsumerMember, TopicPartition, offsets_after, open_member
 from pipeline.model.errors import BrokerUnavailable
 from pipeline.settings.topics import Topics
 from pipeline.telemetry.metrics import Sample
@@ -97,7 +97,7 @@ class AlertWorker:
                 await self._turn(member)
             await self._desk.finish()
 
-    async def _turn(self, member: Member) -> None:
+    async def _turn(self, member: ConsumerMember) -> None:
         self._turned = time.monotonic()
         entries = await member.poll(POLL_S)
         if entries:

@@ -8,7 +8,15 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from typing import cast
 
-from pipeline.kafka import Broker, Entry, Member, TopicPartition, offsets_after, open_member, read_topic
+from pipeline.kafka import (
+    Broker,
+    ConsumerMember,
+    Entry,
+    TopicPartition,
+    offsets_after,
+    open_member,
+    read_topic,
+)
 from pipeline.messages.events import decode_event
 from pipeline.messages.schema.events import RegressionDetected, RegressionResolved, RegressionUpdated
 from pipeline.model.clock import from_iso
@@ -63,7 +71,7 @@ async def subscribe(
             await member.commit(offsets_after([entry]))
 
 
-async def _entries(member: Member, since: float | None) -> AsyncGenerator[Entry]:
+async def _entries(member: ConsumerMember, since: float | None) -> AsyncGenerator[Entry]:
     """Yield the entries of a member; newly assigned partitions resume at the group's offsets."""
     assigned: frozenset[TopicPartition] = frozenset()
     while True:

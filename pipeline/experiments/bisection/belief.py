@@ -50,7 +50,7 @@ class BeliefConfig:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Measured:
+class MeasuredVersions:
     """All measurements so far.
 
     Args:
@@ -89,7 +89,7 @@ class Belief:
     degrees_of_freedom: float
 
 
-def believe(measured: Measured, prior: FloatArray, config: BeliefConfig) -> Belief:
+def believe(measured: MeasuredVersions, prior: FloatArray, config: BeliefConfig) -> Belief:
     """Return the posterior over the commits.
 
     Args:
@@ -182,7 +182,7 @@ def _log_tail(degrees: float, t: FloatArray) -> FloatArray:
     return np.where(small, far, np.log(np.maximum(near, _SMALLEST_TAIL)))
 
 
-def _without_outliers(measured: Measured, belief: Belief | None, outlier: float) -> FloatArray:
+def _without_outliers(measured: MeasuredVersions, belief: Belief | None, outlier: float) -> FloatArray:
     """Return the values with outliers clipped: those far from the likeliest levels, or from one median."""
     best = int(belief.commits.argmax()) if belief else 0
     new = measured.version > best

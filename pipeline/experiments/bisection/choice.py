@@ -21,7 +21,7 @@ _NODES = (np.arange(24) + 0.5) / 24
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Costs:
+class MeasurementCosts:
     """Costs of the next measurement, in any unit.
 
     Args:
@@ -33,7 +33,7 @@ class Costs:
     build: FloatArray
 
 
-def next_version(belief: Belief, costs: Costs) -> int | None:
+def next_version(belief: Belief, costs: MeasurementCosts) -> int | None:
     """Return the version to measure next, or None if none can be.
 
     A version is of the old level, of the new one, or there is no step. A measurement distinguishes these
@@ -52,7 +52,7 @@ def next_version(belief: Belief, costs: Costs) -> int | None:
     return int(versions[rate.argmax()])
 
 
-def _candidates(belief: Belief, costs: Costs) -> IntArray:
+def _candidates(belief: Belief, costs: MeasurementCosts) -> IntArray:
     """Return the versions to choose from: those built, and versions at even quantiles of the posterior."""
     able = np.flatnonzero(np.isfinite(costs.build))
     built = able[costs.build[able] == 0]

@@ -8,15 +8,15 @@ from enum import StrEnum
 
 import numpy as np
 
-from pipeline.experiments.bisection.belief import Belief, BeliefConfig, Measured, believe
-from pipeline.experiments.bisection.choice import Costs, next_version
+from pipeline.experiments.bisection.belief import Belief, BeliefConfig, MeasuredVersions, believe
+from pipeline.experiments.bisection.choice import MeasurementCosts, next_version
 from pipeline.model import FloatArray
 
 ENDS = 3
 """Measurements of the first and of the last version before any other: fewer cannot show the noise."""
 
 
-class Outcome(StrEnum):
+class SearchOutcome(StrEnum):
     """State of a search."""
 
     OPEN = "open"
@@ -30,7 +30,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class SearchConfig:
+class BisectionConfig:
     """Rules that end a search, and its assumptions."""
 
     confidence: float = 0.95
@@ -43,7 +43,7 @@ class SearchConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class SearchRecord:
     """All that was done so far. Version 0 is the code before the range, version i that with commit i.
 
     Args:
@@ -62,7 +62,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Standing:
+class SearchState:
     """The state of a search, by its record.
 
     Args:
@@ -74,7 +74,7 @@ class Standing:
         belief: With the levels; None until both ends are measured.
     """
 
-    outcome: Outcome
+    outcome: SearchOutcome
     next: int | None
     none: float
     commits: FloatArray
@@ -88,7 +88,7 @@ class Standing:
         return tuple(number for number, group in enumerate(self.group) if group == best)
 
 
-def standing_of(record: Record, prior: FloatArray, config: SearchConfig) -> Standing:
+def standing_of(record: SearchRecord, prior: FloatArray, config: BisectionConfig) -> SearchState:
     """Return how a search stands, and which version it should measure next.
 
     Both ends come first, in turn. Then it is the version from which most is learnt of the step in each
@@ -102,33 +102,37 @@ def standing_of(record: Record, prior: FloatArray, config: SearchConfig) -> Stan
     last = len(prior)
     group = _groups(record.skipped, last)
     if record.skipped & {0, last}:
-        return _standing(Outcome.UNMEASURED, None, prior, config, group)
+        return _standing(SearchOutcome.UNMEASURED, None, prior, config, group)
     counts = np.bincount([version for version, _ in record.measured], minlength=last + 1)
     allowed = _allowed(record, config)
     if min(counts[0], counts[last]) < ENDS:
         end = 0 if counts[0] <= counts[last] else last
         spent = end not in allowed
         return _standing(
-            Outcome.SPENT if spent else Outcome.OPEN, None if spent else end, prior, config, group
+            SearchOutcome.SPENT if spent else SearchOutcome.OPEN, None if spent else end, prior, config, group
         )
     version, value = (np.array(column) for column in zip(*record.measured, strict=True))
-    belief = believe(Measured(version, value), prior, config.belief)
+    belief = believe(MeasuredVersions(version, value), prior, config.belief)
     most = float(np.bincount(group, weights=belief.commits).max())
     follows = None
     if max(most, belief.none) >= config.confidence:
-        outcome = Outcome.FOUND if most > belief.none else Outcome.NONE
+        outcome = SearchOutcome.FOUND if most > belief.none else SearchOutcome.NONE
     else:
         follows = next_version(belief, _costs(record, allowed, last + 1))
-        outcome = Outcome.SPENT if follows is None else Outcome.OPEN
-    return Standing(outcome, follows, belief.none, belief.commits, group, belief)
+        outcome = SearchOutcome.SPENT if follows is None else SearchOutcome.OPEN
+    return SearchState(outcome, follows, belief.none, belief.commits, group, belief)
 
 
 def _standing(
-    outcome: Outcome, follows: int | None, prior: FloatArray, config: SearchConfig, group: tuple[int, ...]
-) -> Standing:
+    outcome: SearchOutcome,
+    follows: int | None,
+    prior: FloatArray,
+    config: BisectionConfig,
+    group: tuple[int, ...],
+) -> SearchState:
     """Return the standing before any measurement: the assumptions alone."""
     none = config.belief.none
-    return Standing(outcome, follows, none, (1.0 - none) * prior, group, None)
+    return SearchState(outcome, follows, none, (1.0 - none) * prior, group, None)
 
 
 def _groups(skipped: frozenset[int], commits: int) -> tuple[int, ...]:
@@ -137,7 +141,7 @@ def _groups(skipped: frozenset[int], commits: int) -> tuple[int, ...]:
     return (0, *np.cumsum(able).tolist())
 
 
-def _allowed(record: Record, config: SearchConfig) -> frozenset[int] | range:
+def _allowed(record: SearchRecord, config: BisectionConfig) -> frozenset[int] | range:
     """Return the versions that the budget allows to be measured."""
     if config.runs is not None and len(record.run_s) >= config.runs:
         return frozenset()
@@ -146,7 +150,7 @@ def _allowed(record: Record, config: SearchConfig) -> frozenset[int] | range:
     return range(1 << 62)
 
 
-def _costs(record: Record, allowed: frozenset[int] | range, versions: int) -> Costs:
+def _costs(record: SearchRecord, allowed: frozenset[int] | range, versions: int) -> MeasurementCosts:
     """Return costs in seconds: their averages so far."""
     run, build = (max(float(np.mean(item)), 1e-6) if item else 1.0 for item in (record.run_s, record.build_s))
     costs = np.array(
@@ -159,4 +163,4 @@ def _costs(record: Record, allowed: frozenset[int] | range, versions: int) -> Co
             for item in range(versions)
         ]
     )
-    return Costs(run, costs)
+    return MeasurementCosts(run, costs)

@@ -1,6 +1,6 @@
 """Selection of changes that are worth an experiment (ServiceLab §3.1, DiffSuggester), and kept tests."""
 
-from pipeline.experiments.selection.budget import Budget, Worth, worth_of
+from pipeline.experiments.selection.budget import Budget, ExperimentWorth, worth_of
 from pipeline.experiments.selection.chance import Chance, Example, learn_chance
 from pipeline.experiments.selection.impact import EndpointImpact, Impact, impact_of, score_of, touched_share
 from pipeline.experiments.selection.kept import (
@@ -21,7 +21,7 @@ __all__ = [
     "Impact",
     "KeptTest",
     "MetricTrials",
-    "Worth",
+    "ExperimentWorth",
     "impact_of",
     "is_fixed",
     "keep_test",

@@ -31,7 +31,7 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class Worth:
+class ExperimentWorth:
     """Whether a change is worth an experiment.
 
     Args:
@@ -51,7 +51,7 @@ class Worth:
 
 def worth_of(
     score: float, past: Sequence[float], changes_per_day: float, budget: Budget, kept: int = 0
-) -> Worth:
+) -> ExperimentWorth:
     """Return whether a change is worth an experiment, by the scores of past changes (ServiceLab §3.1).
 
     A score of 0 (the change modifies no subroutine) never is. Every other change is if machines suffice for
@@ -67,4 +67,4 @@ def worth_of(
     tested = min(budget.experiments_per_day / changes_per_day, 1.0) if changes_per_day > 0 else 1.0
     threshold = float(np.quantile(np.array(past), 1.0 - tested)) if past and tested < 1.0 else 0.0
     worth = score > 0 and (score >= threshold or kept > 0)
-    return Worth(score, threshold, tested, worth, kept)
+    return ExperimentWorth(score, threshold, tested, worth, kept)

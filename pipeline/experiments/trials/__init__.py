@@ -2,15 +2,21 @@
 
 from pipeline.experiments.trials.choice import Choice, ChoiceConfig, choose
 from pipeline.experiments.trials.covariate import Covariate
-from pipeline.experiments.trials.decision import Bounds, Decision, decide
+from pipeline.experiments.trials.decision import Bounds, MetricDecision, decide
 from pipeline.experiments.trials.estimate import Estimates, Experiments, anytime_valid
-from pipeline.experiments.trials.experiment import Experiment, Side, Standing, WholeTrial, standing_of
+from pipeline.experiments.trials.experiment import (
+    Experiment,
+    ExperimentSide,
+    ExperimentState,
+    WholeTrial,
+    standing_of,
+)
 from pipeline.experiments.trials.models import MODELS, Model
 from pipeline.experiments.trials.needed import half_widths, trials_needed
 from pipeline.experiments.trials.verdict import (
+    MetricVerdict,
     ModelConfig,
     Sides,
-    Verdict,
     differences_by_trial,
     judge_trials,
 )
@@ -22,16 +28,16 @@ __all__ = [
     "Choice",
     "ChoiceConfig",
     "Covariate",
-    "Decision",
+    "MetricDecision",
     "Estimates",
     "Experiment",
     "Experiments",
     "Model",
     "ModelConfig",
-    "Side",
+    "ExperimentSide",
     "Sides",
-    "Standing",
-    "Verdict",
+    "ExperimentState",
+    "MetricVerdict",
     "WholeTrial",
     "anytime_valid",
     "choose",

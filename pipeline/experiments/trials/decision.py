@@ -9,7 +9,7 @@ from typing import Literal
 from pipeline.experiments.trials.estimate import Estimates
 
 
-class Decision(StrEnum):
+class MetricDecision(StrEnum):
     """Decision on one metric of an experiment."""
 
     PASS = "pass"
@@ -29,7 +29,7 @@ class Bounds:
     """Whether more is worse, as of costs, or less, as of throughput."""
 
 
-def decide(estimates: Estimates, bounds: Bounds) -> list[Decision]:
+def decide(estimates: Estimates, bounds: Bounds) -> list[MetricDecision]:
     """Return the decision on each experiment.
 
     fail: the difference is significant and as large as the threshold. pass: a regression of the threshold is
@@ -41,6 +41,6 @@ def decide(estimates: Estimates, bounds: Bounds) -> list[Decision]:
     fails = (estimates.p_value <= bounds.alpha) & (worse >= bounds.threshold)
     passes = most < bounds.threshold
     return [
-        Decision.FAIL if fail else Decision.PASS if passed else Decision.NOT_ENOUGH
+        MetricDecision.FAIL if fail else MetricDecision.PASS if passed else MetricDecision.NOT_ENOUGH
         for fail, passed in zip(fails, passes, strict=True)
     ]

@@ -26,7 +26,7 @@ MOST_CELLS = 20_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class ExperimentSide:
     """One side of a trial without its points. Times are epoch seconds."""
 
     trial: str
@@ -47,7 +47,7 @@ class Experiment:
 
     service: str
     name: str
-    sides: tuple[Side, ...]  # the ends are those without a trial
+    sides: tuple[ExperimentSide, ...]  # the ends are those without a trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class WholeTrial:
     """A trial with both sides: A, then B."""
 
     name: str
-    sides: tuple[Side, Side]
+    sides: tuple[ExperimentSide, ExperimentSide]
 
     @property
     def time(self) -> float:
@@ -64,7 +64,7 @@ class WholeTrial:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ExperimentState:
     """State of an experiment."""
 
     experiment: Experiment
@@ -87,14 +87,14 @@ class Standing:
         return any(side.sequential for side in self.experiment.sides)
 
 
-def standing_of(experiment: Experiment, now: float) -> Standing:
+def standing_of(experiment: Experiment, now: float) -> ExperimentState:
     """Return the state of an experiment when the event time of its service is ``now``.
 
     It does not matter in which order its messages came, nor how often: of one side of a trial the message
     with the latest time counts. An experiment is complete with as many whole trials as any message says, or
     if its end names no number, with those that are there.
     """
-    latest: dict[tuple[str, str], Side] = {}
+    latest: dict[tuple[str, str], ExperimentSide] = {}
     for side in sorted(experiment.sides, key=lambda message: (message.time, message.digest)):
         latest[side.trial, side.side] = side
     names = {trial for trial, _ in latest if trial}
@@ -107,7 +107,7 @@ def standing_of(experiment: Experiment, now: float) -> Standing:
     ended = any(not side.trial for side in experiment.sides)
     last = max(side.time for side in experiment.sides)
     complete = bool(whole) and (len(whole) >= expected if expected else ended)
-    return Standing(
+    return ExperimentState(
         experiment,
         tuple(whole),
         len(names) - len(whole),

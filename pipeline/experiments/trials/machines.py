@@ -59,14 +59,14 @@ class Results:
 
 
 @dataclass(frozen=True, slots=True)
-class Explained:
+class ExplainedVariance:
     """Share of the variance that factors explain: R², less what as many levels explain by chance."""
 
     factors: tuple[str, ...]
     share: float
 
 
-def explained_shares(results: Results, subsets: Sequence[tuple[str, ...]]) -> list[Explained]:
+def explained_shares(results: Results, subsets: Sequence[tuple[str, ...]]) -> list[ExplainedVariance]:
     """Return the adjusted R² of an additive model of each subset of factors (Ezekiel 1930).
 
     Plain R² grows with each level, and is 1 where every machine has a level of its own; the adjusted one is 0
@@ -76,7 +76,7 @@ def explained_shares(results: Results, subsets: Sequence[tuple[str, ...]]) -> li
     return [gram.fit(subset).explained for subset in subsets]
 
 
-def choose_factors(results: Results, tolerance: float = 0.02) -> tuple[Explained, Explained]:
+def choose_factors(results: Results, tolerance: float = 0.02) -> tuple[ExplainedVariance, ExplainedVariance]:
     """Return the fewest factors that explain nearly as much as all factors, and the share that all explain.
 
     Nearly means less by ``tolerance`` at most, or by no more than chance does (F-test of the models, one in a
@@ -143,8 +143,8 @@ class _Fit:
         return 1.0 - (self.left / (self.results - self.rank)) / (self.variation / (self.results - 1))
 
     @property
-    def explained(self) -> Explained:
-        return Explained(self.factors, self.adjusted)
+    def explained(self) -> ExplainedVariance:
+        return ExplainedVariance(self.factors, self.adjusted)
 
     def p_value_of(self, larger: _Fit) -> float:
         """Return the chance that a larger model explains as much more than this one (F-test)."""

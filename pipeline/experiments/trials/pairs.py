@@ -19,7 +19,7 @@ _LARGEST_LAG = 0.999
 
 
 @dataclass(frozen=True, slots=True)
-class RequestCounts:
+class PairedRequests:
     """Number of requests that both sides served, and one alone."""
 
     pairs: int
@@ -111,7 +111,7 @@ def paired_by_request(experiments: Experiments, alpha: float) -> Estimates:
     return of_means(SampleMeans(mean * count / level, error, degrees, scale, 2.0 ** (1.0 - count)), alpha)
 
 
-def count_requests(requests: tuple[IntArray, IntArray], match: IntArray, compared: int) -> RequestCounts:
+def count_requests(requests: tuple[IntArray, IntArray], match: IntArray, compared: int) -> PairedRequests:
     """Return the counts of requests of trials.
 
     Args:
@@ -121,7 +121,7 @@ def count_requests(requests: tuple[IntArray, IntArray], match: IntArray, compare
     """
     both = int((match >= 0).sum())
     only = (int((side >= 0).sum()) - both for side in requests)
-    return RequestCounts(compared, *only)
+    return PairedRequests(compared, *only)
 
 
 def _occurrence(keys: IntArray) -> IntArray:

@@ -11,12 +11,12 @@ from scipy import stats
 
 from pipeline.experiments.trials.choice import Choice, ChoiceConfig, choose
 from pipeline.experiments.trials.covariate import Adjustment, Covariate, adjust
-from pipeline.experiments.trials.decision import Bounds, Decision, decide
+from pipeline.experiments.trials.decision import Bounds, MetricDecision, decide
 from pipeline.experiments.trials.estimate import Estimates, Experiments, anytime_valid, trial_differences
 from pipeline.experiments.trials.models import BY_REQUEST, MODELS, Model
 from pipeline.experiments.trials.needed import trials_needed
 from pipeline.experiments.trials.pairs import (
-    RequestCounts,
+    PairedRequests,
     count_requests,
     match_requests,
     paired_points,
@@ -47,7 +47,7 @@ class Sides:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class SideDifferences:
     """The sides of one metric, and their differences relative to side A."""
 
     mean_a: float
@@ -59,13 +59,13 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class MetricVerdict:
     """Verdict on one metric, and its basis."""
 
     metric: str
-    decision: Decision
+    decision: MetricDecision
     bounds: Bounds
-    measured: Measured
+    measured: SideDifferences
     """Its p-value is adjusted for the number of metrics (Benjamini and Hochberg)."""
     model: str
     choice: Choice | None
@@ -77,7 +77,7 @@ class Verdict:
     """Discarded points of each trial."""
     unsteady: tuple[int, ...]
     """Indexes of trials that never became stationary and were left out."""
-    requests: RequestCounts | None = None
+    requests: PairedRequests | None = None
     """Request counts of trials that count; None if requests are not known."""
     adjustment: Adjustment | None = None
     """Effect of the covariate; None if there is none."""
@@ -90,7 +90,7 @@ class Prepared:
     experiments: Experiments
     warm_up: tuple[int, ...]
     unsteady: tuple[int, ...]
-    requests: RequestCounts | None
+    requests: PairedRequests | None
     covariate: Covariate | None
 
 
@@ -115,7 +115,7 @@ def judge_trials(
     bounds: Mapping[str, Bounds],
     history: Mapping[str, Sides],
     config: ModelConfig = ModelConfig(),  # noqa: B008 - frozen
-) -> list[Verdict]:
+) -> list[MetricVerdict]:
     """Return a verdict for each metric of one experiment.
 
     Args:
@@ -160,7 +160,7 @@ def steady_differences(sides: Sides) -> FloatArray:
     return steady
 
 
-def with_marked(verdict: Verdict, marked: Sequence[int]) -> Verdict:
+def with_marked(verdict: MetricVerdict, marked: Sequence[int]) -> MetricVerdict:
     """Return a verdict whose warm-up includes the points that were left out before: one number a trial."""
     lost = (points + before for points, before in zip(verdict.warm_up, marked, strict=True))
     return replace(verdict, warm_up=tuple(lost))
@@ -195,7 +195,7 @@ def _judge_one(
     prepared: Prepared,
     before: Prepared | None,
     config: ModelConfig,
-) -> Verdict:
+) -> MetricVerdict:
     experiments, earlier = prepared.experiments, before.experiments if before else None
     means = (float(np.nanmean(side)) for side in (experiments.a, experiments.b))
     adjusted = None
@@ -212,11 +212,11 @@ def _judge_one(
     else:
         compared = _compare(name, experiments, earlier, bounds, config)
     strays = _strays(experiments, earlier, by_request=compared.model == BY_REQUEST)
-    return Verdict(
+    return MetricVerdict(
         name,
-        Decision.NOT_ENOUGH,
+        MetricDecision.NOT_ENOUGH,
         bounds,
-        Measured(*means, *(float(value[0]) for value in compared.estimates.figures())),
+        SideDifferences(*means, *(float(value[0]) for value in compared.estimates.figures())),
         compared.model,
         compared.choice,
         experiments.trials,
@@ -313,19 +313,19 @@ def _usual_model(experiments: Experiments) -> str:
     return _OF_TRIALS if experiments.trials >= FEWEST_TRIALS else "t-test-none"
 
 
-def _undecided(name: str, bounds: Bounds, sides: Sides, prepared: Prepared) -> Verdict:
+def _undecided(name: str, bounds: Bounds, sides: Sides, prepared: Prepared) -> MetricVerdict:
     finite = (side[~np.isnan(side)] for side in (sides.a, sides.b))
-    measured = Measured(*(float(points.mean()) if len(points) else math.nan for points in finite))
+    measured = SideDifferences(*(float(points.mean()) if len(points) else math.nan for points in finite))
     steady = (prepared.warm_up, prepared.unsteady, prepared.requests)
-    return Verdict(name, Decision.NOT_ENOUGH, bounds, measured, "none", None, 0, None, *steady)
+    return MetricVerdict(name, MetricDecision.NOT_ENOUGH, bounds, measured, "none", None, 0, None, *steady)
 
 
-def _decided(verdict: Verdict, p_value: float) -> Verdict:
+def _decided(verdict: MetricVerdict, p_value: float) -> MetricVerdict:
     """Return the decision by an adjusted p-value, and the trials needed only if there are fewer."""
     measured = replace(verdict.measured, p_value=p_value)
     figures = (measured.difference, measured.low, measured.high, p_value)
     (decision,) = decide(Estimates(*(np.array([figure]) for figure in figures)), verdict.bounds)
     needed = verdict.trials_needed
-    if decision is Decision.NOT_ENOUGH and needed and needed <= verdict.trials:
+    if decision is MetricDecision.NOT_ENOUGH and needed and needed <= verdict.trials:
         needed = None
     return replace(verdict, measured=measured, decision=decision, trials_needed=needed)

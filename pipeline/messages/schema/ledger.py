@@ -30,7 +30,7 @@ class ScanOf(TypedDict):
 
 
 @message
-class Line(ScanOf):
+class LedgerLine(ScanOf):
     """What a ledger file says of one candidate; a line without a step is of one that was reported."""
 
     id: NotRequired[Text]

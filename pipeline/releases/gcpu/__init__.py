@@ -1,13 +1,13 @@
 """Comparison of two releases of a service by gCPU: the changed series, their sizes and certainty."""
 
 from pipeline.releases.gcpu.contrast import Contrast, Observations, measure
-from pipeline.releases.gcpu.decision import CompareConfig, Decided, State, decide
+from pipeline.releases.gcpu.decision import Decided, GcpuCompareConfig, State, decide
 from pipeline.releases.gcpu.explained import Changes, explained_by
 from pipeline.releases.gcpu.matching import Evidence, Matched, Samples, Unit, collect, match
 
 __all__ = [
     "Changes",
-    "CompareConfig",
+    "GcpuCompareConfig",
     "Contrast",
     "Decided",
     "Evidence",

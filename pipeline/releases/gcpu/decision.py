@@ -30,7 +30,7 @@ _MARGIN = 1.1
 
 
 @dataclass(frozen=True, slots=True)
-class CompareConfig:
+class GcpuCompareConfig:
     """Definition of slower, and the error rates of the decisions."""
 
     threshold: float = 0.005  # rise of gCPU
@@ -63,7 +63,7 @@ class Decided:
         return "slower" if "slower" in self.state else "open" if "open" in self.state else "steady"
 
 
-def decide(found: Contrast, config: CompareConfig) -> Decided:
+def decide(found: Contrast, config: GcpuCompareConfig) -> Decided:
     """Decide which series rose and which did not.
 
     A series is slower if its rise is significant among all that are tested (Holm, Scandinavian Journal of
@@ -127,7 +127,7 @@ class _Scale:
         return _quantile(alpha, self.information, self.rho, self.degrees_of_freedom)
 
 
-def _scale(contrast: Contrast, config: CompareConfig, threshold: FloatArray, tested: int) -> _Scale:
+def _scale(contrast: Contrast, config: GcpuCompareConfig, threshold: FloatArray, tested: int) -> _Scale:
     with np.errstate(divide="ignore"):
         information = np.maximum(1.0 / contrast.error**2, 1e-300)
     alpha = config.alpha / max(tested, 1)

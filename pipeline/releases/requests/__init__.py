@@ -1,8 +1,8 @@
 """Releases compared by their requests and one metric, without profiles (Liao et al. 2021)."""
 
 from pipeline.releases.requests.compare import (
-    CompareConfig,
     ReleaseComparison,
+    RequestCompareConfig,
     compare_releases,
     periods_needed,
     seen_load,
@@ -12,11 +12,11 @@ from pipeline.releases.requests.course import ModelCourse, model_course
 from pipeline.releases.requests.looks import LookConfig, Looked, LooksMade, look, next_look, periods_ahead
 from pipeline.releases.requests.metric_rules import MetricRule, ReleaseMetrics
 from pipeline.releases.requests.outlook import RequestOutlook, TypeOutlook, foresee
-from pipeline.releases.requests.periods import NotCompared, Periods, Releases, align, joined
+from pipeline.releases.requests.periods import NotCompared, ReleasePeriods, Releases, align, joined
 from pipeline.releases.requests.resolution import merged, periods_a_point
 from pipeline.releases.requests.rollout import (
-    Rollout,
-    Run,
+    ReleaseRun,
+    RequestRollout,
     Succession,
     build_rollout,
     build_run,
@@ -29,7 +29,7 @@ from pipeline.releases.requests.selection import Selection, choose_types
 __all__ = [
     "BASE",
     "EVERY",
-    "CompareConfig",
+    "RequestCompareConfig",
     "CostChange",
     "CostComparison",
     "LookConfig",
@@ -38,13 +38,13 @@ __all__ = [
     "MetricRule",
     "ModelCourse",
     "NotCompared",
-    "Periods",
+    "ReleasePeriods",
     "ReleaseComparison",
     "ReleaseMetrics",
     "Releases",
     "RequestOutlook",
-    "Rollout",
-    "Run",
+    "RequestRollout",
+    "ReleaseRun",
     "Selection",
     "Succession",
     "TypeOutlook",

@@ -24,7 +24,7 @@ _DRAWS_A_LEVEL = 6
 
 
 @dataclass(frozen=True, slots=True)
-class CompareConfig:
+class RequestCompareConfig:
     """Settings of a comparison of releases.
 
     Args:
@@ -61,7 +61,7 @@ class ReleaseComparison:
 
 
 def compare_releases(
-    metrics: Mapping[str, Releases], config: CompareConfig = CompareConfig()
+    metrics: Mapping[str, Releases], config: RequestCompareConfig = RequestCompareConfig()
 ) -> dict[str, ReleaseComparison | NotCompared]:
     """Compare the releases by each metric; return the reason for each metric that cannot be compared.
 
@@ -153,7 +153,7 @@ def periods_needed(costs: CostComparison, periods: int, type_: str, rise: float,
     return max(FEWEST_PERIODS, int(np.ceil(periods * (quantiles * error / (rise * cost)) ** 2)))
 
 
-def _compare(releases: Releases, config: CompareConfig, draws: int) -> ReleaseComparison:
+def _compare(releases: Releases, config: RequestCompareConfig, draws: int) -> ReleaseComparison:
     _require_periods(releases.readable())  # of few periods, most load seems to be unseen
     compared, share = seen_load(releases)
     _require_periods(compared)

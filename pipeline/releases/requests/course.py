@@ -13,7 +13,7 @@ import numpy as np
 
 from pipeline.model import BoolArray, FloatArray
 from pipeline.releases.requests.costs import load_columns
-from pipeline.releases.requests.rollout import Rollout
+from pipeline.releases.requests.rollout import RequestRollout
 
 _MOST_OWN = 0.9
 """Largest leverage of a period: a period that no other resembles has a leverage of 1."""
@@ -32,7 +32,7 @@ class ModelCourse:
     by_new: FloatArray
 
 
-def model_course(rollout: Rollout, metric: FloatArray) -> ModelCourse:
+def model_course(rollout: RequestRollout, metric: FloatArray) -> ModelCourse:
     """Return the predictions of both releases' models for a rollout's periods.
 
     Args:

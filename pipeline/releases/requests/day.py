@@ -6,13 +6,13 @@ import numpy as np
 
 from pipeline.model import FloatArray
 from pipeline.model.units import DAY_S, HOUR_S
-from pipeline.releases.requests.periods import Periods
+from pipeline.releases.requests.periods import ReleasePeriods
 
 _HARMONICS = np.array([1.0, 2.0])
 """Times of day as columns, as few as describe a usual day: a working day, and its noon."""
 
 
-def day_columns(level: FloatArray, old: Periods, new: Periods) -> FloatArray:
+def day_columns(level: FloatArray, old: ReleasePeriods, new: ReleasePeriods) -> FloatArray:
     """Return columns of a share of the level that follows the time of day: (periods, 4).
 
     (periods, 0) if the times are not known, or the old release did not run at all hours: what a later hour

@@ -21,11 +21,11 @@ import numpy as np
 
 from pipeline.model import Candidate, CostlierRequests, Decision, Dropped, FloatArray, SeriesMatrix
 from pipeline.model.step_codes import RELEASE_COSTS as STEP
-from pipeline.releases.requests.compare import CompareConfig, ReleaseComparison, compare_releases
+from pipeline.releases.requests.compare import ReleaseComparison, RequestCompareConfig, compare_releases
 from pipeline.releases.requests.costs import CostChange, spelt
-from pipeline.releases.requests.periods import NotCompared, Periods, Releases
+from pipeline.releases.requests.periods import NotCompared, ReleasePeriods, Releases
 from pipeline.releases.requests.resolution import merged, periods_a_point
-from pipeline.releases.requests.rollout import Rollout
+from pipeline.releases.requests.rollout import RequestRollout
 
 LOOKS = 5
 FIRST_PERIODS = 30
@@ -120,7 +120,7 @@ def _next_periods(new_ends: FloatArray, types: int, made: LooksMade) -> int:
     return periods
 
 
-def look(rollout: Rollout, metrics: SeriesMatrix, config: LookConfig = LookConfig()) -> Looked:
+def look(rollout: RequestRollout, metrics: SeriesMatrix, config: LookConfig = LookConfig()) -> Looked:
     """Decide, by each metric, whether requests cost more in the new release.
 
     Args:
@@ -134,22 +134,24 @@ def look(rollout: Rollout, metrics: SeriesMatrix, config: LookConfig = LookConfi
     }
     if not releases:
         return Looked((), (Dropped(_candidate(rollout, "cpu", None), _not_judged(rollout, "no_metric")),), 0)
-    comparisons = compare_releases(releases, CompareConfig(config.alpha / LOOKS))
+    comparisons = compare_releases(releases, RequestCompareConfig(config.alpha / LOOKS))
     return _decided(rollout, comparisons, config)
 
 
-def _releases(rollout: Rollout, values: FloatArray, start: float) -> Releases:
+def _releases(rollout: RequestRollout, values: FloatArray, start: float) -> Releases:
     """Return both releases with a metric whose ``values`` are of windows of one period."""
     starts, width_s, new = rollout.starts, rollout.width_s, rollout.has_new
     metric = values[np.rint((starts - start) / width_s).astype(np.int64)]
     many = periods_a_point(width_s, width_s * np.flatnonzero(np.isfinite(values)).astype(np.float64))
-    before = Periods(rollout.counts[~new], metric[~new], None, rollout.times[~new], starts[~new])
-    after = Periods(rollout.counts[new], metric[new], rollout.own[new], rollout.times[new], starts[new])
+    before = ReleasePeriods(rollout.counts[~new], metric[~new], None, rollout.times[~new], starts[~new])
+    after = ReleasePeriods(
+        rollout.counts[new], metric[new], rollout.own[new], rollout.times[new], starts[new]
+    )
     return Releases(rollout.types, merged(before, width_s, many), merged(after, width_s, many))
 
 
 def _decided(
-    rollout: Rollout, comparisons: Mapping[str, ReleaseComparison | NotCompared], config: LookConfig
+    rollout: RequestRollout, comparisons: Mapping[str, ReleaseComparison | NotCompared], config: LookConfig
 ) -> Looked:
     candidates: list[Candidate] = []
     dropped: list[Dropped] = []
@@ -171,7 +173,7 @@ def _decided(
     return Looked(tuple(candidates), tuple(dropped), compared)
 
 
-def _candidate(rollout: Rollout, metric: str, comparison: ReleaseComparison | None) -> Candidate:
+def _candidate(rollout: RequestRollout, metric: str, comparison: ReleaseComparison | None) -> Candidate:
     """Return a candidate: levels are those of the new release's load, with its costs and without."""
     after = float(comparison.compared.new.metric.mean()) if comparison else 0.0
     changes = comparison.costs.changes if comparison else ()
@@ -195,7 +197,7 @@ def _wald(change: CostChange) -> float:
     return float((change.change / change.error) ** 2) if change.error > 0.0 else 0.0
 
 
-def _dearer(rollout: Rollout, change: CostChange) -> Decision:
+def _dearer(rollout: RequestRollout, change: CostChange) -> Decision:
     """Return the decision that requests of a type cost more, or of a type that it may be instead."""
     alternatives = [type_ for type_ in change.likely if type_ != change.type][:MOST_NAMED]
     return CostlierRequests(
@@ -209,5 +211,5 @@ def _dearer(rollout: Rollout, change: CostChange) -> Decision:
     ).decision()
 
 
-def _not_judged(rollout: Rollout, code: str, value: float = 0.0, bound: float = 0.0) -> Decision:
+def _not_judged(rollout: RequestRollout, code: str, value: float = 0.0, bound: float = 0.0) -> Decision:
     return Decision(STEP, False, value, bound, code, (rollout.new, rollout.old))

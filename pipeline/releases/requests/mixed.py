@@ -21,7 +21,7 @@ from scipy import optimize
 from pipeline.analysis.statistics.bootstrap import Dependence, dependent_signs, sign_flip_chance
 from pipeline.analysis.statistics.fit import equalised, orthonormal
 from pipeline.model import FloatArray
-from pipeline.releases.requests.compare import CompareConfig, draws_needed, judge_metrics
+from pipeline.releases.requests.compare import RequestCompareConfig, draws_needed, judge_metrics
 from pipeline.releases.requests.costs import AS_LIKELY, BASE, DRAWS, EVERY, cost_columns
 from pipeline.releases.requests.periods import NotCompared, Releases
 
@@ -85,7 +85,7 @@ class MixedComparison:
 
 
 def compare_mixed_releases(
-    metrics: Mapping[str, Releases], config: CompareConfig
+    metrics: Mapping[str, Releases], config: RequestCompareConfig
 ) -> dict[str, MixedComparison | NotCompared]:
     """Compare the releases by each metric, as ``compare_releases`` does by costs one by one.
 

@@ -16,10 +16,15 @@ import numpy as np
 from scipy import special
 
 from pipeline.model import SeriesMatrix
-from pipeline.releases.requests.compare import POWER, CompareConfig, ReleaseComparison, compare_releases
+from pipeline.releases.requests.compare import (
+    POWER,
+    ReleaseComparison,
+    RequestCompareConfig,
+    compare_releases,
+)
 from pipeline.releases.requests.looks import LOOKS, LookConfig, look_periods
-from pipeline.releases.requests.periods import FEWEST_PERIODS, NotCompared, Periods, Releases
-from pipeline.releases.requests.rollout import Run
+from pipeline.releases.requests.periods import FEWEST_PERIODS, NotCompared, ReleasePeriods, Releases
+from pipeline.releases.requests.rollout import ReleaseRun
 
 _PARTS = (2, 4, 8)
 """Numbers of parts into which a run is cut; every second part stands for the next release.
@@ -98,7 +103,9 @@ class RequestOutlook:
         return rise * one.share * beside < self.least_share
 
 
-def foresee(run: Run, metrics: SeriesMatrix, config: LookConfig) -> dict[str, RequestOutlook | NotCompared]:
+def foresee(
+    run: ReleaseRun, metrics: SeriesMatrix, config: LookConfig
+) -> dict[str, RequestOutlook | NotCompared]:
     """Return by metric the detectability at the next release; the reason where a metric cannot be compared.
 
     Args:
@@ -110,7 +117,7 @@ def foresee(run: Run, metrics: SeriesMatrix, config: LookConfig) -> dict[str, Re
     alpha = config.alpha / LOOKS
     outlooks: dict[str, RequestOutlook | NotCompared] = {}
     for name, values in zip(metrics.names, metrics.samples, strict=True):
-        comparison = _against_itself(run, Periods(run.counts, values[column]), alpha)
+        comparison = _against_itself(run, ReleasePeriods(run.counts, values[column]), alpha)
         outlooks[name] = (
             comparison
             if isinstance(comparison, NotCompared)
@@ -119,12 +126,14 @@ def foresee(run: Run, metrics: SeriesMatrix, config: LookConfig) -> dict[str, Re
     return outlooks
 
 
-def _against_itself(run: Run, periods: Periods, alpha: float) -> ReleaseComparison | NotCompared:
+def _against_itself(
+    run: ReleaseRun, periods: ReleasePeriods, alpha: float
+) -> ReleaseComparison | NotCompared:
     measured = periods.at(np.isfinite(periods.metric))
     for parts in _PARTS:
         second = np.arange(len(measured)) * parts // max(1, len(measured)) % 2 == 1
         halves = Releases(run.types, measured.at(~second), measured.at(second))
-        comparison = compare_releases({"": halves}, CompareConfig(alpha))[""]
+        comparison = compare_releases({"": halves}, RequestCompareConfig(alpha))[""]
         if isinstance(comparison, ReleaseComparison) or comparison.code != "unseen_load":
             break
     return comparison

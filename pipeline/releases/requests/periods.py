@@ -35,7 +35,7 @@ class NotCompared(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Periods:
+class ReleasePeriods:
     """The periods of one release, in the order of time.
 
     Args:
@@ -69,18 +69,18 @@ class Periods:
     def __len__(self) -> int:
         return len(self.metric)
 
-    def at(self, chosen: BoolArray | IntArray | slice) -> Periods:
+    def at(self, chosen: BoolArray | IntArray | slice) -> ReleasePeriods:
         """Return the selected periods."""
         starts = None if self.starts is None else self.starts[chosen]
         return replace(self._with(lambda array: array[chosen], self.metric[chosen]), starts=starts)
 
-    def of_types(self, columns: IntArray) -> Periods:
+    def of_types(self, columns: IntArray) -> ReleasePeriods:
         """Return the periods with the selected types."""
         return self._with(lambda array: array[:, columns], self.metric)
 
-    def _with(self, part: Callable[[FloatArray], FloatArray], metric: FloatArray) -> Periods:
+    def _with(self, part: Callable[[FloatArray], FloatArray], metric: FloatArray) -> ReleasePeriods:
         own, times = (None if array is None else part(array) for array in (self.own, self.times))
-        return Periods(part(self.counts), metric, own, times, self.starts)
+        return ReleasePeriods(part(self.counts), metric, own, times, self.starts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +88,8 @@ class Releases:
     """An old and a new release of one service, by the same types."""
 
     types: tuple[str, ...]
-    old: Periods
-    new: Periods
+    old: ReleasePeriods
+    new: ReleasePeriods
 
     def of_types(self, columns: IntArray) -> Releases:
         """Return the same periods with some of the types."""
@@ -138,7 +138,7 @@ def align(starts: FloatArray, width_s: float, times: FloatArray, values: FloatAr
 
 def joined(
     starts: FloatArray, columns: Mapping[str, FloatArray], metric: FloatArray, types: tuple[str, ...]
-) -> Periods:
+) -> ReleasePeriods:
     """Return periods with these types in this order; a type that never came has counts of 0.
 
     Args:
@@ -149,8 +149,8 @@ def joined(
     """
     counts = np.column_stack([columns.get(name, np.zeros(len(metric))) for name in types])
     if not any(map(is_time_column, columns)):
-        return Periods(counts, metric, starts=starts)
+        return ReleasePeriods(counts, metric, starts=starts)
     unknown = np.full(len(metric), np.nan)
     seconds = np.column_stack([columns.get(time_column(name), unknown) for name in types])
     times = np.log(seconds, out=np.full(seconds.shape, np.nan), where=seconds > 0.0)
-    return Periods(counts, metric, times=times, starts=starts)
+    return ReleasePeriods(counts, metric, times=times, starts=starts)

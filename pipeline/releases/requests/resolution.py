@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pipeline.model import FloatArray
-from pipeline.releases.requests.periods import Periods
+from pipeline.releases.requests.periods import ReleasePeriods
 
 
 def periods_a_point(width_s: float, times: FloatArray) -> int:
@@ -19,7 +19,7 @@ def periods_a_point(width_s: float, times: FloatArray) -> int:
     return max(1, int(np.median(np.diff(times)) / width_s + 0.01)) if len(times) > 1 else 1
 
 
-def merged(periods: Periods, width_s: float, many: int) -> Periods:
+def merged(periods: ReleasePeriods, width_s: float, many: int) -> ReleasePeriods:
     """Return periods of as many together, which begin with multiples of their length; requests are the mean.
 
     A point says what a service used until the next one: of its first period alone others would be missing.
@@ -52,4 +52,4 @@ def merged(periods: Periods, width_s: float, many: int) -> Periods:
         logs, weights = summed(np.nan_to_num(periods.times) * timed), summed(timed)
         times = np.divide(logs, weights, out=np.full(logs.shape, np.nan), where=weights > 0.0)
     own = None if periods.own is None else summed(periods.own) / many
-    return Periods(summed(periods.counts) / many, metric, own, times, periods.starts[first])
+    return ReleasePeriods(summed(periods.counts) / many, metric, own, times, periods.starts[first])

@@ -15,7 +15,7 @@ from scipy import special, stats
 
 from pipeline.analysis.statistics.long_run_noise.autoregression import memory
 from pipeline.model import FloatArray
-from pipeline.releases.requests.periods import Periods
+from pipeline.releases.requests.periods import ReleasePeriods
 
 FEWEST_PERIODS = 5
 """Fewest periods of each release with response times of a type; with fewer its shift is not known."""
@@ -37,7 +37,7 @@ class Shifts:
     error: FloatArray
 
 
-def response_shifts(old: Periods, new: Periods) -> Shifts:
+def response_shifts(old: ReleasePeriods, new: ReleasePeriods) -> Shifts:
     """Return the shifts of all types; none is known where a release has no response times."""
     if old.times is None or new.times is None:
         unknown = np.full(old.counts.shape[1], np.nan)

@@ -50,7 +50,7 @@ class Succession:
 
 
 @dataclass(frozen=True, slots=True)
-class Rollout:
+class RequestRollout:
     """The requests of a succession of releases by type.
 
     Args:
@@ -82,7 +82,7 @@ class Rollout:
         """Ends of the new release's periods: (of the new one,) epoch seconds."""
         return np.asarray(self.starts[self.has_new] + self.width_s)
 
-    def until(self, end: float) -> Rollout:
+    def until(self, end: float) -> RequestRollout:
         """Return the periods that end at or before ``end``, with the types that came in them."""
         inside = self.starts + self.width_s <= end
         came = np.flatnonzero(self.counts[inside].any(axis=0))
@@ -92,7 +92,7 @@ class Rollout:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ReleaseRun:
     """The periods in which one release ran alone.
 
     Args:
@@ -151,7 +151,7 @@ def periods_begun(totals: RequestPeriods) -> int:
     return max((periods for periods in ran if periods < FEWEST_PERIODS), default=0)
 
 
-def build_rollout(succession: Succession, requests: RequestPeriods) -> Rollout:
+def build_rollout(succession: Succession, requests: RequestPeriods) -> RequestRollout:
     """Return a succession with its requests.
 
     Args:
@@ -173,7 +173,7 @@ def build_rollout(succession: Succession, requests: RequestPeriods) -> Rollout:
             sums[int(release == succession.new), number, :, column[type_]] += added
     counts, own = sums[:, 0].sum(axis=0), sums[1, 0]
     _, timed, logs = np.where(own.any(axis=1)[:, None], sums[1], sums[0])
-    rollout = Rollout(
+    rollout = RequestRollout(
         old=succession.old,
         new=succession.new,
         begun=succession.begun,
@@ -203,7 +203,7 @@ def find_run(totals: RequestPeriods) -> tuple[str, FloatArray] | None:
     return totals.releases[row], totals.starts[alone]
 
 
-def build_run(release: str, starts: FloatArray, requests: RequestPeriods) -> Run:
+def build_run(release: str, starts: FloatArray, requests: RequestPeriods) -> ReleaseRun:
     """Return the periods of a release that ran alone.
 
     Args:
@@ -212,7 +212,7 @@ def build_run(release: str, starts: FloatArray, requests: RequestPeriods) -> Run
         requests: Its own by type, in these periods and others.
     """
     column = np.isin(requests.starts, starts)
-    return Run(
+    return ReleaseRun(
         release=release,
         width_s=requests.width_s,
         starts=requests.starts[column],

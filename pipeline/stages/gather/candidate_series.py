@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pipeline.analysis.detect.matrix import select_series
 from pipeline.analysis.detect.share_normalisation import share_factor, with_share_factor
-from pipeline.analysis.filters import FilterConfig, FilterEvidence, Known
+from pipeline.analysis.filters import EarlierRegression, FilterConfig, FilterEvidence
 from pipeline.model import Scan, SeriesMatrix
 from pipeline.settings.workloads import Workload
 from pipeline.stages.ablation import NOTHING, Without, normalise_config
@@ -44,7 +44,7 @@ def gather_filters(
     return FilterEvidence(
         scan=scan,
         series=_candidates_series(store, scan, workload, "composition" not in without),
-        earlier=tuple(Known(memory.candidate, memory.scan_end) for memory in memories),
+        earlier=tuple(EarlierRegression(memory.candidate, memory.scan_end) for memory in memories),
     )
 
 

@@ -10,14 +10,14 @@ import orjson
 
 from pipeline.analysis.feedback.precision import WRONG
 from pipeline.analysis.rootcause.trials import Caused, MetricFinding, TrialFinding, size_of
-from pipeline.experiments.trials import Decision
+from pipeline.experiments.trials import MetricDecision
 from pipeline.stages.gather.reported import Answered, gather_answered
 from pipeline.storage.interface import RowQuery, Store
 
 _UNKNOWN_FALSE_NEGATIVES = 0.5
 """Share of false negatives of a model not chosen by A/A experiments, whose false positives are alpha."""
 
-_DECIDED = {Decision.PASS.value: False, Decision.FAIL.value: True}
+_DECIDED = {MetricDecision.PASS.value: False, MetricDecision.FAIL.value: True}
 """Decision → whether it failed."""
 
 

@@ -11,7 +11,7 @@ from functools import cached_property
 
 from pipeline.analysis.mix import releases
 from pipeline.analysis.mix.mix import Mix, fit_mix
-from pipeline.analysis.mix.releases import Compared, Effects, ReleaseEffect, Rollout
+from pipeline.analysis.mix.releases import Effects, ReleaseCosts, ReleaseEffect, Rollout
 from pipeline.analysis.mix.standardise import block_windows, common_series, standardise
 from pipeline.model import FloatArray, SeriesKey, SeriesMatrix, StrataMatrix
 from pipeline.model.units import HOUR_S
@@ -70,7 +70,7 @@ class ConstantMixStore(StoreView):
 
     def find_effects(
         self, mix: Mix | None, series: Sequence[SeriesKey], since: float
-    ) -> tuple[Effects, list[Compared]]:
+    ) -> tuple[Effects, list[ReleaseCosts]]:
         """Return the effects on series of releases that began after ``since``, and the comparisons made.
 
         Args:
@@ -79,13 +79,13 @@ class ConstantMixStore(StoreView):
             since: Epoch seconds.
         """
         by_series: dict[SeriesKey, list[ReleaseEffect]] = {}
-        compared: list[Compared] = []
+        compared: list[ReleaseCosts] = []
         for rollout in self._rollouts:
             if rollout.start < since:
                 continue
             strata, blocks = self._around(rollout)
             side = releases.side_by_side(strata, blocks, mix, self._starts, rollout, by_series)
-            compared.append(Compared(rollout, strata.series, *releases.compare(side)))
+            compared.append(ReleaseCosts(rollout, strata.series, *releases.compare(side)))
             for key, effect in compared[-1].changed(among=len(series)).items():
                 by_series.setdefault(key, []).append(effect)
         return {key: tuple(effects) for key, effects in by_series.items()}, compared

@@ -13,8 +13,8 @@ from pipeline.analysis.dedup.evidence import (
     DedupConfig,
     DedupEvidence,
     Deployed,
-    History,
-    Levels,
+    ReportHistory,
+    ScanLevels,
     asked_features,
     find_reach,
 )
@@ -87,16 +87,18 @@ def gather_dedup(
     )
 
 
-def _history(store: Store, scan: Scan, workloads: Mapping[str, Workload], config: DedupConfig) -> History:
+def _history(
+    store: Store, scan: Scan, workloads: Mapping[str, Workload], config: DedupConfig
+) -> ReportHistory:
     """Return what earlier scans reported, including times before this scan's windows."""
     if not config.runs("pairwise_dedup"):
-        return History()
+        return ReportHistory()
     back_s = scan.end - scan.start
     regressions, members = (
         read_history(store, stage, scan, workloads, same_workload=False, back_s=back_s)
         for stage in ("dedup", MEMBERS)
     )
-    return History(regressions, members)
+    return ReportHistory(regressions, members)
 
 
 def _stacks(
@@ -117,7 +119,7 @@ def _stacks(
     return StackEvidence(index_stacks(matrix), days, nearer, earlier)
 
 
-def _in_reach(history: History, clusters: Sequence[Cluster], config: DedupConfig) -> list[Candidate]:
+def _in_reach(history: ReportHistory, clusters: Sequence[Cluster], config: DedupConfig) -> list[Candidate]:
     """Return the reported candidates and group members with which a cluster may be merged."""
     candidates = []
     for cluster in clusters:
@@ -144,7 +146,7 @@ def _deployed(store: Store, scan: Scan, known: Sequence[Candidate], config: Dedu
     return Deployed([change_from_row({**row, "content": "", "routes": ""}) for row in rows])
 
 
-def _levels(store: Store, scan: Scan, known: Sequence[Candidate], config: DedupConfig) -> Levels:
+def _levels(store: Store, scan: Scan, known: Sequence[Candidate], config: DedupConfig) -> ScanLevels:
     """Return levels of the compared series: reported ones, and candidates if a rule needs them."""
     compared = [candidate for candidate in known if is_gcpu(candidate.metric_kind)]
     features = asked_features(config.pairwise, [*scan.candidates, *known])
@@ -155,7 +157,7 @@ def _levels(store: Store, scan: Scan, known: Sequence[Candidate], config: DedupC
         source: SeriesSource = "gcpu" if is_gcpu(candidate.metric_kind) else "service"
         by_source.setdefault(source, set()).add(candidate.series)
     span = (scan.service, scan.start, scan.end, config.resolution_s)
-    return Levels(
+    return ScanLevels(
         [store.series(SeriesQuery(source, *span, sorted(names))) for source, names in by_source.items()]
     )
 

@@ -12,8 +12,8 @@ from typing import Any
 import orjson
 
 from pipeline.analysis.feedback import (
+    AnsweredEvent,
     FixState,
-    Judged,
     Reported,
     confirmed_causes,
     fix_state,
@@ -43,7 +43,7 @@ class Answered:
     event: str = ""  # as it was published
 
     @property
-    def judged(self) -> Judged | None:
+    def judged(self) -> AnsweredEvent | None:
         """The event with the verdict of people and the decisions of steps; None without a verdict.
 
         The decisions may be unknown if another version wrote the event.
@@ -54,8 +54,8 @@ class Answered:
         try:
             candidate = candidate_of_event(orjson.loads(self.event)["data"])
         except (InvalidMessage, orjson.JSONDecodeError, KeyError):
-            return Judged(self.reported, right)
-        return Judged(self.reported, right, candidate.passed, candidate.p_value)
+            return AnsweredEvent(self.reported, right)
+        return AnsweredEvent(self.reported, right, candidate.passed, candidate.p_value)
 
 
 def reported_of_row(row: Mapping[str, Any], resolved: float | None = None) -> Reported:

@@ -10,7 +10,7 @@ from functools import cached_property
 
 from pipeline.analysis.mix.request_shares import (
     RequestMix,
-    Traffic,
+    RequestTraffic,
     build_traffic,
     factors_at,
     fit_request_mix,
@@ -38,7 +38,7 @@ class MovedByRequests:
     """The mix of requests that moved series, and the traffic."""
 
     mix: RequestMix
-    traffic: Traffic
+    traffic: RequestTraffic
 
 
 def find_request_mix(store: Store, span: RequestSpan, matrix: SeriesMatrix) -> MovedByRequests | None:

@@ -11,8 +11,8 @@ from pipeline.model.units import DAY_S
 from pipeline.releases.requests import (
     LooksMade,
     ReleaseMetrics,
-    Rollout,
-    Run,
+    ReleaseRun,
+    RequestRollout,
     Succession,
     build_rollout,
     build_run,
@@ -58,14 +58,14 @@ def gather_releases(store: Store, service: str, end: float) -> ReleaseRuns:
     return ReleaseRuns(succession, periods_begun(totals), totals.width_s)
 
 
-def gather_rollout(store: Store, service: str, succession: Succession) -> Rollout:
+def gather_rollout(store: Store, service: str, succession: Succession) -> RequestRollout:
     """Return a succession with the requests of both releases by type."""
     start, end = float(succession.starts[0]), float(succession.starts[-1]) + succession.width_s
     releases = (succession.old, succession.new)
     return build_rollout(succession, store.counts(RequestQuery(service, start, end, releases)))
 
 
-def gather_run(store: Store, service: str, end: float) -> Run | None:
+def gather_run(store: Store, service: str, end: float) -> ReleaseRun | None:
     """Return the release that runs alone in the last HISTORY_S before ``end``; None without requests."""
     run = find_run(store.counts(RequestQuery(service, end - HISTORY_S, end)))
     if run is None:
@@ -75,7 +75,7 @@ def gather_run(store: Store, service: str, end: float) -> Run | None:
 
 
 def gather_metrics(
-    store: Store, service: str, periods: Rollout | Run, chosen: ReleaseMetrics
+    store: Store, service: str, periods: RequestRollout | ReleaseRun, chosen: ReleaseMetrics
 ) -> SeriesMatrix:
     """Return the metrics by which releases of a service are compared, in the given periods."""
     start, end = float(periods.starts[0]), float(periods.starts[-1]) + periods.width_s
@@ -104,7 +104,7 @@ def gather_looks(store: Store, service: str, succession: Succession) -> LooksMad
 
 def gather_release(
     store: Store, service: str, release: str, metric: str, end: float
-) -> tuple[Rollout, FloatArray] | None:
+) -> tuple[RequestRollout, FloatArray] | None:
     """Return the periods of a release and of the one before up to a look, and a metric in them: (periods,).
 
     The result is None if the store no longer has them; the metric is NaN in periods without points.

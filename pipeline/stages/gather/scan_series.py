@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pipeline.analysis.detect.fitting import history_start, known_windows, over_gaps, widening
 from pipeline.analysis.detect.matrix import select_rows
 from pipeline.analysis.detect.metric_direction import worse_direction
-from pipeline.analysis.detect.scan_config import Windows
+from pipeline.analysis.detect.scan_config import WindowIndexes
 from pipeline.model import BoolArray, MetricMetadata, SeriesKey, SeriesMatrix, Unjudged
 from pipeline.settings.workloads import Workload, unknown_direction
 from pipeline.storage.interface import RowQuery, SeriesQuery, Store
@@ -23,7 +23,7 @@ class ScanSeries:
 
     workload: Workload  # with the windows of this scan
     matrix: SeriesMatrix  # all series, from the lead before the history on
-    windows: Windows  # the scan's windows as indexes into the matrix
+    windows: WindowIndexes  # the scan's windows as indexes into the matrix
     undirected: tuple[str, ...] = ()  # metrics left out, as the direction in which they get worse is unknown
 
     @property
@@ -67,12 +67,12 @@ class ScanReader:
         return ScanSeries(workload, matrix, _windows(workload, matrix, lead_s), undirected)
 
 
-def _windows(workload: Workload, matrix: SeriesMatrix, lead_s: float) -> Windows:
+def _windows(workload: Workload, matrix: SeriesMatrix, lead_s: float) -> WindowIndexes:
     """Return the windows of a scan as indexes into a matrix, which begins with the lead."""
     columns = (workload.historical_s, workload.historical_s + workload.analysis_s, workload.span_s)
     analysis, extended, last = (round((lead_s + c) / workload.resolution_s) for c in columns)
     lead = round(lead_s / workload.resolution_s)
-    return over_gaps(Windows(analysis, extended, last, history=lead), known_windows(matrix))
+    return over_gaps(WindowIndexes(analysis, extended, last, history=lead), known_windows(matrix))
 
 
 def fit_workload(store: Store, service: str, workload: Workload, end: float) -> Workload:

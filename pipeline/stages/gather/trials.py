@@ -12,10 +12,10 @@ from pipeline.experiments.trials import (
     Bounds,
     Choice,
     Experiment,
+    ExperimentSide,
+    ExperimentState,
     Model,
-    Side,
     Sides,
-    Standing,
     WholeTrial,
     differences_by_trial,
     standing_of,
@@ -53,7 +53,7 @@ ChoiceKey = tuple[str, int, float, float]
 class ExperimentEvidence:
     """The evidence for a verdict on an experiment."""
 
-    standing: Standing
+    standing: ExperimentState
     metrics: Mapping[str, Sides]
     marked: Mapping[str, tuple[int, ...]]
     """By metric, the number of points of each trial that the sender marks as warm-up."""
@@ -68,7 +68,7 @@ class ExperimentEvidence:
 
 def gather_experiments(store: Store, service: str) -> tuple[Experiment, ...]:
     """Return a service's experiments, with every side that the store still keeps."""
-    sides: dict[str, list[Side]] = defaultdict(list)
+    sides: dict[str, list[ExperimentSide]] = defaultdict(list)
     for row in store.rows(RowQuery("trials", service)):
         sides[row["experiment"]].append(side_of_row(row))
     return tuple(Experiment(service, name, tuple(own)) for name, own in sorted(sides.items()))
@@ -79,7 +79,7 @@ def gather_verdicts(store: Store, service: str) -> list[dict[str, Any]]:
     return store.rows(RowQuery("trial_verdicts", service))
 
 
-def gather_differences(store: Store, standing: Standing, metric: str) -> dict[str, float]:
+def gather_differences(store: Store, standing: ExperimentState, metric: str) -> dict[str, float]:
     """Return the relative difference of one metric by trial; see ``differences_by_trial``.
 
     Trials whose points the store has deleted, or that did not measure the metric, are absent.
@@ -98,7 +98,7 @@ def gather_differences(store: Store, standing: Standing, metric: str) -> dict[st
 
 
 def gather_evidence(
-    store: Store, standing: Standing, experiments: Iterable[Experiment], models: Mapping[str, Model]
+    store: Store, standing: ExperimentState, experiments: Iterable[Experiment], models: Mapping[str, Model]
 ) -> ExperimentEvidence:
     """Return the evidence for a verdict on an experiment.
 
@@ -138,7 +138,7 @@ def _missed(store: Store, service: str, last: float) -> dict[str, dict[str, int]
 
 def _history(
     store: Store,
-    standing: Standing,
+    standing: ExperimentState,
     experiments: Iterable[Experiment],
     pairs: Mapping[str, Sequence[TrialMetric]],
 ) -> dict[str, Sides]:
@@ -181,7 +181,7 @@ def gather_history(
 
 def _choices(
     store: Store,
-    standing: Standing,
+    standing: ExperimentState,
     bounds: Mapping[str, Bounds],
     sizes: Mapping[str, int],
     models: Mapping[str, Model],

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pipeline.analysis.feedback.comparison import (
     TRIED,
-    Answer,
+    EventAnswer,
     LedgerCandidate,
-    Line,
-    Setting,
+    RegressionLine,
+    TriedBounds,
     compare_settings,
 )
 from pipeline.messages.ledger import entry_from_row
@@ -27,15 +27,17 @@ _COLUMNS = (
 )
 
 
-def setting_of(workload: Workload, threshold: float | None = None, by_chance: float | None = None) -> Setting:
+def setting_of(
+    workload: Workload, threshold: float | None = None, by_chance: float | None = None
+) -> TriedBounds:
     """Return a workload's setting, with the given bounds instead of its own."""
     bounds = workload.threshold
     setting = (
-        Setting("relative", bounds.relative or 0.0)
+        TriedBounds("relative", bounds.relative or 0.0)
         if bounds.absolute is None
-        else Setting("absolute", bounds.absolute)
+        else TriedBounds("absolute", bounds.absolute)
     )
-    return Setting(
+    return TriedBounds(
         setting.measure,
         setting.threshold if threshold is None else threshold,
         setting.by_chance if by_chance is None else by_chance,
@@ -47,8 +49,8 @@ def gather_comparison(
     workload: Workload,
     service: str | None,
     span: tuple[float, float],
-    settings: tuple[Setting, Setting],
-) -> tuple[Line, ...]:
+    settings: tuple[TriedBounds, TriedBounds],
+) -> tuple[RegressionLine, ...]:
     """Return what each of two settings reports of the scans that end in a span [start, end).
 
     Args:
@@ -92,9 +94,9 @@ def _candidates(
     return candidates
 
 
-def _answers(store: Store, service: str | None) -> list[Answer]:
+def _answers(store: Store, service: str | None) -> list[EventAnswer]:
     return [
-        Answer(
+        EventAnswer(
             answered.reported.id,
             answered.reported.service,
             SeriesKey(answered.reported.metric_kind, answered.reported.metric),

@@ -9,11 +9,11 @@ from aiohttp import web
 from pipeline.model import StackMatrix
 from pipeline.model.clock import to_iso
 from pipeline.model.errors import ConfigError
-from pipeline.views.dashboard.comparison import Comparison, read_view_stacks
+from pipeline.views.dashboard.comparison import StackComparison, read_view_stacks
 from pipeline.views.dashboard.flames import within
 from pipeline.views.dashboard.json_body import json_response
 from pipeline.views.dashboard.pages.explorer import view_of
-from pipeline.views.dashboard.selection import Senders, Span, View
+from pipeline.views.dashboard.selection import SenderChoice, Span, View
 from pipeline.views.dashboard.site import site_of
 from pipeline.views.report.flame import largest_shifts
 
@@ -61,7 +61,7 @@ def collapsed(stacks: StackMatrix, *, compared: bool) -> str:
     return "".join(lines)
 
 
-def flames_json(view: View, found: Comparison, stacks: StackMatrix) -> dict[str, Any]:
+def flames_json(view: View, found: StackComparison, stacks: StackMatrix) -> dict[str, Any]:
     """Return the stacks of both sides; each lists its frames by their index, root first."""
     index: dict[str, int] = {}
     rows = [[index.setdefault(name, len(index)) for name in stack] for stack in stacks.stacks]
@@ -89,7 +89,7 @@ def flames_json(view: View, found: Comparison, stacks: StackMatrix) -> dict[str,
     }
 
 
-def _side(span: Span, senders: Senders | None, samples: float) -> dict[str, Any]:
+def _side(span: Span, senders: SenderChoice | None, samples: float) -> dict[str, Any]:
     whose = (
         {"release": senders.release, "host": senders.host, "label": senders.label}
         if senders is not None

@@ -13,7 +13,7 @@ from pipeline.model import SeriesKey, StackMatrix, StrataMatrix
 from pipeline.model.frames import series_of
 from pipeline.model.units import format_duration
 from pipeline.storage.interface import SeriesQuery, StackQuery, Store, StrataQuery, StrataWidthQuery
-from pipeline.views.dashboard.selection import Senders, Span, View
+from pipeline.views.dashboard.selection import SenderChoice, Span, View
 from pipeline.views.report.flame import SURE, largest_shares
 
 _WINDOWS = 64
@@ -31,15 +31,15 @@ _TOO_COARSE = 0.03
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class ComparedSide:
     """Senders and span of one side."""
 
     span: Span
-    senders: Senders | None  # None: all senders that the other side lacks
+    senders: SenderChoice | None  # None: all senders that the other side lacks
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class StackComparison:
     """Stacks of two sides, and the over-dispersion of their shares."""
 
     stacks: StackMatrix
@@ -50,15 +50,20 @@ class Comparison:
     lacking: str  # a sentence if there are no samples, or too few; else empty
 
 
-def read_view_stacks(store: Store, view: View) -> Comparison:
+def read_view_stacks(store: Store, view: View) -> StackComparison:
     """Read the stacks of a view. Spans of some senders are widened to whole windows of their counts."""
-    sides = Side(view.before, view.other_senders), Side((view.start, view.end), view.senders)
+    sides = ComparedSide(view.before, view.other_senders), ComparedSide((view.start, view.end), view.senders)
     return read_comparison(store, view.service, sides, view.within, widened=True)
 
 
 def read_comparison(
-    store: Store, service: str, sides: tuple[Side, Side], within_name: str = "", *, widened: bool = False
-) -> Comparison:
+    store: Store,
+    service: str,
+    sides: tuple[ComparedSide, ComparedSide],
+    within_name: str = "",
+    *,
+    widened: bool = False,
+) -> StackComparison:
     """Read two sides, the first of which may be of an empty span: then nothing is compared.
 
     Args:
@@ -86,7 +91,7 @@ def read_comparison(
     if compared and min(stacks.total_before, stacks.total_after) > 0:
         differ = ids is not None and ids[0] != ids[1]
         dispersion = _dispersion(store, service, spans, ids if differ else None, stacks)
-    return Comparison(
+    return StackComparison(
         stacks=stacks,
         spans=spans,
         strata=strata,
@@ -96,14 +101,14 @@ def read_comparison(
     )
 
 
-def _everybody(sides: tuple[Side, Side]) -> bool:
+def _everybody(sides: tuple[ComparedSide, ComparedSide]) -> bool:
     """Return whether neither side excludes any sender, so that counts of all senders suffice."""
     other_senders, senders = (side.senders for side in sides)
     return senders is not None and senders.every and (other_senders is None or other_senders.every)
 
 
 def _ids(
-    store: Store, service: str, spans: tuple[Span, Span], sides: tuple[Side, Side]
+    store: Store, service: str, spans: tuple[Span, Span], sides: tuple[ComparedSide, ComparedSide]
 ) -> tuple[set[int], set[int]]:
     """Return the ids of the strata of each side; none for an empty span."""
     other_senders, senders = (side.senders for side in sides)

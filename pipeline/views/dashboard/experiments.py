@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 from urllib.parse import urlencode
 
-from pipeline.experiments.trials import Experiment, Standing, standing_of
+from pipeline.experiments.trials import Experiment, ExperimentState, standing_of
 from pipeline.experiments.trials.experiment import OVERDUE_S
 from pipeline.messages.events import decode_event
 from pipeline.messages.fields import EARLIEST_S, LATEST_S
@@ -129,7 +129,7 @@ class ExperimentPage:
 
     service: str
     name: str
-    standing: Standing | None  # None once the store has forgotten its trials
+    standing: ExperimentState | None  # None once the store has forgotten its trials
     events: tuple[Mapping[str, Any], ...]  # every revision, the latest first
     event: Mapping[str, Any] | None
 
@@ -173,7 +173,7 @@ def _latest_verdicts(store: Store) -> dict[tuple[str, str], ExperimentLine]:
     return {key: ExperimentLine(*key, row["time"], row["decision"]) for key, row in latest.items()}
 
 
-def _started(store: Store, now: float) -> list[Standing]:
+def _started(store: Store, now: float) -> list[ExperimentState]:
     """Return experiments with a trial within the time after which they are overdue."""
     sides: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
     for row in store.rows(RowQuery("trials", None, now - OVERDUE_S, now + OVERDUE_S)):
@@ -181,12 +181,12 @@ def _started(store: Store, now: float) -> list[Standing]:
     return [_standing(*key, rows) for key, rows in sides.items()]
 
 
-def _standing(service: str, name: str, rows: Sequence[Mapping[str, Any]]) -> Standing:
+def _standing(service: str, name: str, rows: Sequence[Mapping[str, Any]]) -> ExperimentState:
     sides = tuple(map(side_of_row, rows))
     return standing_of(Experiment(service, name, sides), max(side.time for side in sides))
 
 
-def _line(standing: Standing) -> ExperimentLine:
+def _line(standing: ExperimentState) -> ExperimentLine:
     experiment, whole = standing.experiment, len(standing.whole)
     return ExperimentLine(
         experiment.service, experiment.name, standing.last_time, RUNNING, whole, standing.expected

@@ -8,10 +8,10 @@ import numpy as np
 from markupsafe import Markup
 
 from pipeline.model import METRIC_KINDS, StackMatrix
-from pipeline.views.dashboard.comparison import Comparison
+from pipeline.views.dashboard.comparison import StackComparison
 from pipeline.views.dashboard.figures import figure_block
 from pipeline.views.report.figures import icicle_figure
-from pipeline.views.report.flame import Shift, icicle, inclusive_shares, largest_shifts
+from pipeline.views.report.flame import FrameShift, icicle, inclusive_shares, largest_shifts
 
 SHIFTS = 15
 
@@ -27,14 +27,14 @@ class Flames:
 
     before: Markup  # JSON of a figure, for a data block of a page
     after: Markup
-    shifts: tuple[Shift, ...]
+    shifts: tuple[FrameShift, ...]
     trunk: tuple[str, ...]
     samples: tuple[float, float]  # before, after
     stacks: int
     lacking: str  # a sentence if there are no samples, or too few; else empty
 
 
-def flames_of(found: Comparison, service: str, marked: str = NOTHING, only: str = "") -> Flames:
+def flames_of(found: StackComparison, service: str, marked: str = NOTHING, only: str = "") -> Flames:
     """Draw two sides, the second coloured by the shift beyond noise; an element is marked in both.
 
     With ``only`` the stacks that hold an element.
@@ -64,10 +64,10 @@ def within(stacks: StackMatrix, element_name: str) -> StackMatrix:
     return replace(stacks, stacks=chosen, before=stacks.before[mask], after=stacks.after[mask])
 
 
-def annotated(stacks: StackMatrix, *, most: int = 200) -> list[Shift]:
+def annotated(stacks: StackMatrix, *, most: int = 200) -> list[FrameShift]:
     """Return the annotated elements of stacks, such as endpoints, the largest first."""
     shifts = [
-        Shift(name, *share.tolist())
+        FrameShift(name, *share.tolist())
         for name, share in inclusive_shares(stacks).items()
         if name.startswith(_PREFIXES)
     ]

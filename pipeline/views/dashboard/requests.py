@@ -15,7 +15,7 @@ from pipeline.analysis.statistics.blocks import block_means
 from pipeline.messages.inputs import change_from_row
 from pipeline.model import Change, FloatArray, RouteReach
 from pipeline.model.units import DAY_S, HOUR_S, MINUTE_S
-from pipeline.releases.requests import ModelCourse, Rollout, model_course
+from pipeline.releases.requests import ModelCourse, RequestRollout, model_course
 from pipeline.stages.gather.rollouts import gather_release
 from pipeline.storage.interface import RowQuery, Store
 from pipeline.views.dashboard.figures import MOST_POINTS, figure_block
@@ -94,7 +94,7 @@ def read_requests(store: Store, data: Mapping[str, Any], end: float) -> Requests
     )
 
 
-def _modelled(rollout: Rollout, metric: FloatArray, course: ModelCourse, name: str) -> Markup:
+def _modelled(rollout: RequestRollout, metric: FloatArray, course: ModelCourse, name: str) -> Markup:
     traces = (
         Trace("measured", metric, "--ink"),
         Trace(f"by the costs of {rollout.old}", course.by_old, "--seen", "dot"),
@@ -103,7 +103,7 @@ def _modelled(rollout: Rollout, metric: FloatArray, course: ModelCourse, name: s
     return _figure(rollout, traces, name)
 
 
-def _errors(rollout: Rollout, metric: FloatArray, course: ModelCourse, name: str) -> Markup:
+def _errors(rollout: RequestRollout, metric: FloatArray, course: ModelCourse, name: str) -> Markup:
     traces = (
         Trace(f"measured less the model of {rollout.old}", metric - course.by_old, "--seen", "dot"),
         Trace(f"measured less the model of {rollout.new}", metric - course.by_new, "--accent"),
@@ -111,7 +111,7 @@ def _errors(rollout: Rollout, metric: FloatArray, course: ModelCourse, name: str
     return _figure(rollout, traces, f"error, {name}")
 
 
-def _load(rollout: Rollout) -> Markup:
+def _load(rollout: RequestRollout) -> Markup:
     a_minute = MINUTE_S / rollout.width_s
     own = rollout.own.sum(axis=1) * a_minute
     other_requests = rollout.counts.sum(axis=1) * a_minute - own
@@ -122,7 +122,7 @@ def _load(rollout: Rollout) -> Markup:
     return _figure(rollout, traces, "requests a minute")
 
 
-def _figure(rollout: Rollout, traces: Sequence[Trace], unit: str) -> Markup:
+def _figure(rollout: RequestRollout, traces: Sequence[Trace], unit: str) -> Markup:
     """Draw lines over a rollout, averaging several periods if there are more than a screen shows."""
     block = math.ceil(len(rollout.starts) / MOST_POINTS)
     middles = rollout.starts + rollout.width_s / 2
@@ -138,7 +138,7 @@ def _means(values: FloatArray, block: int) -> FloatArray:
     return np.where(counts[0] > 0, means[0], np.nan)
 
 
-def _loads(rollout: Rollout, costlier: Sequence[str]) -> tuple[TypeLoad, ...]:
+def _loads(rollout: RequestRollout, costlier: Sequence[str]) -> tuple[TypeLoad, ...]:
     """Return every type's load, costlier types first, then by frequency."""
     new = rollout.has_new
     a_minute = MINUTE_S / rollout.width_s

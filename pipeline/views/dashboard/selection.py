@@ -42,7 +42,7 @@ ANY = "*"
 
 
 @dataclass(frozen=True, slots=True)
-class Senders:
+class SenderChoice:
     """A choice of senders: a field is a value, all but one after a ``!``, or ``*`` or empty for any."""
 
     release: str = ""
@@ -63,9 +63,11 @@ class Senders:
             and all(_fits(label, texts) for label in split_labels(self.label))
         )
 
-    def over(self, others: Senders) -> Senders:
+    def over(self, others: SenderChoice) -> SenderChoice:
         """Return these senders, with open fields filled in from others."""
-        return Senders(self.release or others.release, self.host or others.host, self.label or others.label)
+        return SenderChoice(
+            self.release or others.release, self.host or others.host, self.label or others.label
+        )
 
     def __str__(self) -> str:
         named = (("release", self.release), ("host", self.host), ("", self.label))
@@ -89,11 +91,11 @@ class View:
     against: str
     within: str = ""  # an element that every stack holds; empty: all stacks
     by: str = "host"  # senders by host, release or a label
-    senders: Senders = Senders()
-    other: Senders = Senders()  # of ``before``; open fields are those of ``senders``
+    senders: SenderChoice = SenderChoice()
+    other: SenderChoice = SenderChoice()  # of ``before``; open fields are those of ``senders``
 
     @property
-    def other_senders(self) -> Senders | None:
+    def other_senders(self) -> SenderChoice | None:
         """Senders of the other side; None for all that are not selected."""
         if self.against == "same" and self.other.every:
             return None
@@ -144,7 +146,7 @@ def read_view(given: Mapping[str, str], service: str, last: float) -> View:
     )
 
 
-def read_senders(given: Mapping[str, str], prefix: str = "") -> Senders:
+def read_senders(given: Mapping[str, str], prefix: str = "") -> SenderChoice:
     """Read the senders of a side; ``prefix`` stands before the names of parameters.
 
     Raises:
@@ -153,7 +155,7 @@ def read_senders(given: Mapping[str, str], prefix: str = "") -> Senders:
     release, host, label = (given.get(prefix + name, "").strip() for name in ("release", "host", "label"))
     if wrong := next((text for text in split_labels(label) if text and "=" not in text), ""):
         raise ConfigError(f"{prefix}label: should be as region=east, not {wrong[:40]!r}")
-    return Senders(release, host, label)
+    return SenderChoice(release, host, label)
 
 
 def split_labels(text: str) -> list[str]:

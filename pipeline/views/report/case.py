@@ -16,7 +16,7 @@ from pipeline.model import FloatArray, Scan, SeriesKey
 from pipeline.model.errors import ConfigError, InvalidMessage, file_errors
 from pipeline.settings.workloads import Workload
 from pipeline.storage.interface import RowQuery, SeriesQuery, Store
-from pipeline.views.report.windows import Line, line_of, scan_windows
+from pipeline.views.report.windows import DrawnSeries, line_of, scan_windows
 
 _SHOWN = 5
 
@@ -24,7 +24,7 @@ Known = Mapping[str, Workload]
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class ReportedCase:
     """A candidate: its line of the ledger, its event if it was reported, and the events that followed.
 
     ``frame`` is a sampler's name of its symbol, empty if there is none or it is the symbol itself.
@@ -37,7 +37,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class LedgerFilter:
     """Conditions on lines of the ledger; empty and None match all."""
 
     service: str | None = None
@@ -53,7 +53,7 @@ class Filter:
         )
 
 
-def case_in_store(store: Store, prefix: str, known: Known) -> Case:
+def case_in_store(store: Store, prefix: str, known: Known) -> ReportedCase:
     """Return the candidate whose id has this beginning; an update's id gives its regression.
 
     Raises:
@@ -77,13 +77,13 @@ def case_in_store(store: Store, prefix: str, known: Known) -> Case:
     key = _the_one(prefix, (*entries, *events), "neither the ledger nor the table of regressions has it")
     event = events.get(key)
     if event is None:
-        return Case(entries[key], frame=_frame_of_entry(store, entries[key]))
+        return ReportedCase(entries[key], frame=_frame_of_entry(store, entries[key]))
     entry = entries.get(key) or _entry_of_event(event, known)
     updates = store.rows(
         RowQuery("updates", entry.scan.service, *every[1:], equal={"regression": event["id"]})
     )
     followed = tuple(decode_event(row["event"].encode()) for row in updates)
-    return Case(entry, event, followed, _frame_of_entry(store, entry))
+    return ReportedCase(entry, event, followed, _frame_of_entry(store, entry))
 
 
 def frame_of(store: Store, service: str, series: SeriesKey) -> str:
@@ -98,7 +98,7 @@ def frame_of(store: Store, service: str, series: SeriesKey) -> str:
     return str(rows[-1]["name"]) if rows else ""
 
 
-def entries_in_store(store: Store, wanted: Filter) -> list[LedgerEntry]:
+def entries_in_store(store: Store, wanted: LedgerFilter) -> list[LedgerEntry]:
     """Return lines of the ledger, newest first.
 
     Raises:
@@ -110,7 +110,7 @@ def entries_in_store(store: Store, wanted: Filter) -> list[LedgerEntry]:
     return [entry_from_row(row) for row in reversed(rows)]
 
 
-def case_in_files(paths: Sequence[Path], prefix: str) -> Case:
+def case_in_files(paths: Sequence[Path], prefix: str) -> ReportedCase:
     """Return the candidate whose id has this beginning from ledger and events files.
 
     Raises:
@@ -131,10 +131,10 @@ def case_in_files(paths: Sequence[Path], prefix: str) -> Case:
     hint = "ledgers hold what was dropped: for what was reported give the events file as well"
     key = _the_one(prefix, entries, hint)
     about = [updated for updated in updates if updated["data"].get("regression") == key]
-    return Case(entries[key], events.get(key), tuple(about))
+    return ReportedCase(entries[key], events.get(key), tuple(about))
 
 
-def entries_in_files(paths: Sequence[Path], wanted: Filter) -> list[LedgerEntry]:
+def entries_in_files(paths: Sequence[Path], wanted: LedgerFilter) -> list[LedgerEntry]:
     """Return lines of ledger and events files, newest first.
 
     Raises:
@@ -145,7 +145,7 @@ def entries_in_files(paths: Sequence[Path], wanted: Filter) -> list[LedgerEntry]
     return sorted(entries, key=lambda entry: (-entry.scan.end, entry.candidate.metric, entry.id))
 
 
-def series_of(store: Store, entry: LedgerEntry, workload: Workload) -> tuple[Line, FloatArray] | None:
+def series_of(store: Store, entry: LedgerEntry, workload: Workload) -> tuple[DrawnSeries, FloatArray] | None:
     """Return a candidate's series from the start of its scan, and the weight of each window.
 
     It continues after the scan for the length of its analysis, to show the later course.

@@ -10,7 +10,7 @@ from pipeline.model import FloatArray
 from pipeline.model.units import format_duration
 from pipeline.views.report.explain import level, moment
 from pipeline.views.report.study import Study
-from pipeline.views.report.windows import Line, ScanWindows
+from pipeline.views.report.windows import DrawnSeries, ScanWindows
 
 _LABEL = 12  # width of the numbers on the left
 _NAME = 9  # width of the names under the plot, as those of the story's facts
@@ -30,7 +30,7 @@ class _Section:
 
 
 def draw_chart(
-    line: Line,
+    line: DrawnSeries,
     windows: ScanWindows,
     *,
     change_time: float,
@@ -159,7 +159,7 @@ def _paint(
     return columns
 
 
-def _sections(line: Line, windows: ScanWindows, columns: int) -> list[_Section]:
+def _sections(line: DrawnSeries, windows: ScanWindows, columns: int) -> list[_Section]:
     rows = np.flatnonzero(~np.isnan(line.values))
     latest = float(line.times[rows[-1]]) + windows.resolution_s if len(rows) else windows.end
     spans = [
@@ -182,7 +182,7 @@ def _sections(line: Line, windows: ScanWindows, columns: int) -> list[_Section]:
     return sections
 
 
-def _column_means(line: Line, edges: FloatArray) -> FloatArray:
+def _column_means(line: DrawnSeries, edges: FloatArray) -> FloatArray:
     """Return the mean of the windows that start in each column, NaN where none has data."""
     finite = ~np.isnan(line.values)
     times, values = line.times[finite] + _ROUNDING_S, line.values[finite]

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pipeline.analysis.detect.detectable import Look, Traffic, detectable_size, time_to_detect
+from pipeline.analysis.detect.detectable import Look, ServiceTraffic, detectable_size, time_to_detect
 from pipeline.analysis.detect.service_noise import with_shared_prior
 from pipeline.analysis.detect.share_normalisation import share_factor, with_share_factor
-from pipeline.analysis.detect.short_term import ScanConfig, Windows, baseline_start, normalised
+from pipeline.analysis.detect.short_term import ScanConfig, WindowIndexes, baseline_start, normalised
 from pipeline.model import FloatArray, SeriesMatrix
 from pipeline.model.clock import to_iso
 from pipeline.model.errors import ConfigError
@@ -37,7 +37,9 @@ class Outlook:
     after_s: dict[str, float | None]  # size → seconds until it is detectable; None: never
 
 
-def outlooks_of(store: Store, service: str, workload: Workload, end: float) -> tuple[Traffic, list[Outlook]]:
+def outlooks_of(
+    store: Store, service: str, workload: Workload, end: float
+) -> tuple[ServiceTraffic, list[Outlook]]:
     """Return a service's traffic, and a workload's detectability for small, typical and large subroutines.
 
     Raises:
@@ -52,9 +54,9 @@ def outlooks_of(store: Store, service: str, workload: Workload, end: float) -> t
         span = f"between {to_iso(start)[:16]} and {to_iso(end)[:16]} UTC"
         raise ConfigError(f"--service {service}: no samples in the store {span}; --until names another time")
     columns = (workload.historical_s, workload.historical_s + workload.analysis_s, workload.span_s)
-    windows = Windows(*(round(column / resolution) for column in columns))
+    windows = WindowIndexes(*(round(column / resolution) for column in columns))
     look = look_of(workload, windows)
-    traffic = Traffic(_rate(matrix), len(matrix.names))
+    traffic = ServiceTraffic(_rate(matrix), len(matrix.names))
     level, dispersion, degrees_of_freedom = noise_of(matrix, windows)
     outlooks = []
     for name, quantile in QUANTILES:
@@ -69,7 +71,7 @@ def outlooks_of(store: Store, service: str, workload: Workload, end: float) -> t
     return traffic, outlooks
 
 
-def look_of(workload: Workload, windows: Windows) -> Look:
+def look_of(workload: Workload, windows: WindowIndexes) -> Look:
     """Return the points that a scan of a workload compares: daily means if it only detects slow rises."""
     if set(workload.detectors) == {"long_term"}:
         return Look(DAY_S, DAY_S, 0.0, workload.resolution_s, searched=False)
@@ -84,7 +86,7 @@ def _rate(matrix: SeriesMatrix) -> float:
     return float(matrix.totals[first:].sum() / (len(matrix.totals[first:]) * matrix.resolution_s))
 
 
-def noise_of(matrix: SeriesMatrix, windows: Windows) -> tuple[FloatArray, FloatArray, FloatArray]:
+def noise_of(matrix: SeriesMatrix, windows: WindowIndexes) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return gCPU, dispersion and its degrees of freedom of each subroutine, estimated as by a scan."""
     config = ScanConfig()
     level = matrix.samples.sum(axis=1) / matrix.totals.sum()

@@ -27,7 +27,7 @@ _MOST_DOMAINS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ExplainedStep:
     """One step's decision, ready to be shown."""
 
     name: str
@@ -38,14 +38,14 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
+class CandidateStory:
     """A candidate's story in the order in which it happened."""
 
     headline: str
     outcome: str
     reported: bool
     facts: tuple[tuple[str, str], ...]  # label and text
-    steps: tuple[Step, ...]
+    steps: tuple[ExplainedStep, ...]
     domains: tuple[str, ...]  # decisions of its cost domains
     suspects: tuple[str, ...]
     explanations: tuple[str, ...]  # explanations by set-up metrics
@@ -58,7 +58,7 @@ def explain(
     event: Mapping[str, Any] | None = None,
     updates: Sequence[Mapping[str, Any]] = (),
     frame: str = "",
-) -> Explanation:
+) -> CandidateStory:
     """Explain a candidate in words.
 
     Args:
@@ -74,7 +74,7 @@ def explain(
     of = " of the service's CPU" if ratio else ""
     dropped = entry.dropped
     outcome = f"Step {dropped.step} dropped it: {sentence(dropped)}." if dropped else "It was reported."
-    return Explanation(
+    return CandidateStory(
         headline=f"{candidate.metric} {verb} from {before} to {after}{of}",
         outcome=outcome,
         reported=dropped is None,
@@ -174,9 +174,9 @@ def between(interval: tuple[float, float]) -> str:
     return f"{moment(begin)} and {moment(end)}, with 95 % confidence"
 
 
-def _steps(entry: LedgerEntry) -> tuple[Step, ...]:
+def _steps(entry: LedgerEntry) -> tuple[ExplainedStep, ...]:
     candidate = entry.candidate
-    detected = Step(
+    detected = ExplainedStep(
         name="change point",
         passed=True,
         asks="Is there one level before and another after? (§5.4.2, §5.4.5)",
@@ -187,7 +187,7 @@ def _steps(entry: LedgerEntry) -> tuple[Step, ...]:
     return (detected, *(_step(decision, candidate) for decision in decisions))
 
 
-def _step(decision: Decision, candidate: Candidate) -> Step:
+def _step(decision: Decision, candidate: Candidate) -> ExplainedStep:
     step, code = step_of(decision.step), code_of(decision)
     # Both are 0 if a step had nothing to compare with, such as no earlier regression.
     compared = decision.statistic != 0 or decision.bound != 0
@@ -199,7 +199,7 @@ def _step(decision: Decision, candidate: Candidate) -> Step:
         numbers += f" ({measures})"
     without = step.passes if compared else step.passes_alone or step.passes
     answer = sentence(decision) or (without if decision.passed else "")
-    return Step(decision.step, decision.passed, step.question, numbers, answer)
+    return ExplainedStep(decision.step, decision.passed, step.question, numbers, answer)
 
 
 def in_order(said: Sequence[DomainDecision]) -> list[DomainDecision]:

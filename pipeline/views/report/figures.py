@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 
 from pipeline.model import FloatArray
 from pipeline.views.report.flame import Icicle
-from pipeline.views.report.windows import Line, ScanWindows
+from pipeline.views.report.windows import DrawnSeries, ScanWindows
 
 When = Literal["before", "after"]
 
@@ -40,7 +40,7 @@ _LONGEST_LABEL = 60
 
 
 def series_figure(
-    line: Line,
+    line: DrawnSeries,
     windows: ScanWindows,
     change_time: float,
     before: float,

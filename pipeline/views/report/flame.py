@@ -69,7 +69,7 @@ class Icicle:
 
 
 @dataclass(frozen=True, slots=True)
-class Shift:
+class FrameShift:
     """A subroutine's inclusive gCPU before and after, recursion counted once."""
 
     subroutine: str
@@ -119,7 +119,7 @@ def icicle(stacks: StackMatrix, dispersion: float | None = None) -> Icicle:
     )
 
 
-def largest_shifts(stacks: StackMatrix, limit: int, dispersion: float | None = None) -> list[Shift]:
+def largest_shifts(stacks: StackMatrix, limit: int, dispersion: float | None = None) -> list[FrameShift]:
     """Return the subroutines whose share of the service moved most, largest first; noise as ``icicle``."""
     shares = inclusive_shares(stacks)
     both = np.array(list(shares.values())).reshape(-1, 2)
@@ -127,7 +127,7 @@ def largest_shifts(stacks: StackMatrix, limit: int, dispersion: float | None = N
     names = list(shares)
     order = sorted(range(len(names)), key=lambda row: (-rounded[row], names[row]))[:limit]
     bounds = _bounds(stacks, both, dispersion)
-    return [Shift(names[i], float(both[i, 0]), float(both[i, 1]), float(bounds[i])) for i in order]
+    return [FrameShift(names[i], float(both[i, 0]), float(both[i, 1]), float(bounds[i])) for i in order]
 
 
 def largest_shares(stacks: StackMatrix, limit: int, beneath: float = 1.0) -> list[str]:

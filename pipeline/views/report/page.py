@@ -25,8 +25,8 @@ from pipeline.views.report.explain import FINDINGS, describe_silence, in_order
 from pipeline.views.report.figures import icicle_figure
 from pipeline.views.report.flame import Icicle, icicle, largest_shifts
 from pipeline.views.report.parts import FACTORS, parts_of, shared_beginning
-from pipeline.views.report.series_chart import SeriesChart, Shift, series_chart
-from pipeline.views.report.windows import Line, ScanWindows, line_of
+from pipeline.views.report.series_chart import ChartShift, SeriesChart, series_chart
+from pipeline.views.report.windows import DrawnSeries, ScanWindows, line_of
 
 _SHIFTS = 12
 _NEW = 1000.0  # a rise above a thousandfold starts from practically nothing
@@ -127,16 +127,18 @@ def _chart(report: ReportData, data: Mapping[str, Any]) -> SeriesChart | None:
     line = _line(report.series, data)
     if line is None:
         return None
-    shift = Shift(data["change_time"], data["before"], data["after"], interval=data["change_time_interval"])
+    shift = ChartShift(
+        data["change_time"], data["before"], data["after"], interval=data["change_time_interval"]
+    )
     return series_chart(line, report.windows, shift, from_zero=True)
 
 
-def _line(series: SeriesMatrix, data: Mapping[str, Any]) -> Line | None:
+def _line(series: SeriesMatrix, data: Mapping[str, Any]) -> DrawnSeries | None:
     """Return the values of an event's or a group member's metric, None if the store has none."""
     return line_of(series, SeriesKey(data["metric_kind"], data["metric"]))
 
 
-def _spark(line: Line | None) -> str:
+def _spark(line: DrawnSeries | None) -> str:
     """Return the points of a small SVG line, empty if there is nothing to draw."""
     if line is None or np.isnan(line.values).all():
         return ""

@@ -26,7 +26,7 @@ _UNKNOWN: Mapping[str, None] = dict.fromkeys(
 
 
 @message
-class Levels(TypedDict):
+class SeriesLevels(TypedDict):
     """A series with its levels before and after."""
 
     metric: Name
@@ -70,7 +70,7 @@ class ShownExplanation(TypedDict):
 
 
 @message
-class Shown(Levels):
+class Shown(SeriesLevels):
     """Fields of an event's data that a page shows, as far as every version has them."""
 
     service: Name
@@ -80,7 +80,7 @@ class Shown(Levels):
     detected_time: Moment
     p_value: float
     statistic: NotRequired[float]
-    group: NotRequired[Several[Levels] | None]
+    group: NotRequired[Several[SeriesLevels] | None]
     group_size: NotRequired[Count]
     root_causes: NotRequired[Several[ShownSuspect] | None]
     cost_domains: NotRequired[Several[scans.DomainDecision] | None]

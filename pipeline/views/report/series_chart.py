@@ -13,7 +13,7 @@ import numpy as np
 from pipeline.model import FloatArray
 from pipeline.model.clock import to_iso
 from pipeline.model.units import DAY_S, HOUR_S, MINUTE_S
-from pipeline.views.report.windows import Line, ScanWindows
+from pipeline.views.report.windows import DrawnSeries, ScanWindows
 
 WIDTH, HEIGHT = 1016, 280
 """Pixels of the frame, without its axes."""
@@ -34,7 +34,7 @@ Style = Literal["season", "trend", "trend-before"]
 
 
 @dataclass(frozen=True, slots=True)
-class Shift:
+class ChartShift:
     """Change point of a series, and its levels on both sides."""
 
     time: float
@@ -44,7 +44,7 @@ class Shift:
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
+class StudyCurve:
     """A line that a study draws through a series from its first window on."""
 
     values: FloatArray
@@ -98,11 +98,11 @@ class SeriesChart:
 
 
 def series_chart(
-    line: Line,
+    line: DrawnSeries,
     windows: ScanWindows,
-    shift: Shift,
+    shift: ChartShift,
     *,
-    curves: Sequence[Curve] = (),
+    curves: Sequence[StudyCurve] = (),
     signs: Sequence[Sign] = (),
     from_zero: bool = False,
 ) -> SeriesChart:
@@ -169,10 +169,10 @@ class _Frame:
 
 
 def _frame(
-    line: Line,
+    line: DrawnSeries,
     windows: ScanWindows,
-    shift: Shift,
-    curves: Sequence[Curve],
+    shift: ChartShift,
+    curves: Sequence[StudyCurve],
     signs: Sequence[Sign],
     scale: float,
     from_zero: bool,
@@ -186,7 +186,7 @@ def _frame(
     return _Frame(windows.start, max(windows.end, windows.start + windows.resolution_s), floor, high + pad)
 
 
-def _bands(frame: _Frame, windows: ScanWindows, shift: Shift) -> tuple[Band, ...]:
+def _bands(frame: _Frame, windows: ScanWindows, shift: ChartShift) -> tuple[Band, ...]:
     named = [
         ("historical", windows.start, windows.analysis_start),
         ("analysis", windows.analysis_start, windows.analysis_end),

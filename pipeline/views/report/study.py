@@ -13,7 +13,7 @@ from pipeline.analysis.statistics.blocks import block_means
 from pipeline.analysis.statistics.monotonic import theil_sen
 from pipeline.model import FloatArray
 from pipeline.model.units import DAY_S, WEEK_S
-from pipeline.views.report.windows import Line, ScanWindows
+from pipeline.views.report.windows import DrawnSeries, ScanWindows
 
 _MOST_POINTS = 200
 """Most points of Theil-Sen's line, which compares all pairs: more points are averaged in blocks."""
@@ -35,7 +35,7 @@ class Study:
 
 
 def study(
-    line: Line, weights: FloatArray, windows: ScanWindows, *, change_time: float, rising: bool
+    line: DrawnSeries, weights: FloatArray, windows: ScanWindows, *, change_time: float, rising: bool
 ) -> Study:
     """Study a series of a scan.
 

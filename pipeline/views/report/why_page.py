@@ -7,11 +7,11 @@ from pipeline.messages.ledger import LedgerEntry
 from pipeline.model import Decision, FloatArray
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.model.steps import sentence
-from pipeline.views.report.explain import Explanation, in_order, number
+from pipeline.views.report.explain import CandidateStory, in_order, number
 from pipeline.views.report.page import environment
-from pipeline.views.report.series_chart import Curve, SeriesChart, Shift, Sign, Style, series_chart
+from pipeline.views.report.series_chart import ChartShift, SeriesChart, Sign, StudyCurve, Style, series_chart
 from pipeline.views.report.study import Study
-from pipeline.views.report.windows import Line, ScanWindows
+from pipeline.views.report.windows import DrawnSeries, ScanWindows
 
 _BUCKETS = "abcdefghijklmnopqrstuvwxyz"
 _MOST_SAX_LETTERS = 150
@@ -20,9 +20,9 @@ _MOST_SAX_LETTERS = 150
 
 def render_why(
     entry: LedgerEntry,
-    story: Explanation,
+    story: CandidateStory,
     windows: ScanWindows,
-    line: Line | None,
+    line: DrawnSeries | None,
     study: Study | None,
     *,
     note: str | None = None,
@@ -67,9 +67,9 @@ def render_why(
     )
 
 
-def _chart(entry: LedgerEntry, windows: ScanWindows, line: Line, study: Study | None) -> SeriesChart:
+def _chart(entry: LedgerEntry, windows: ScanWindows, line: DrawnSeries, study: Study | None) -> SeriesChart:
     candidate = entry.candidate
-    shift = Shift(
+    shift = ChartShift(
         candidate.change_time, candidate.before, candidate.after, interval=candidate.change_time_interval
     )
     if study is None:
@@ -77,7 +77,7 @@ def _chart(entry: LedgerEntry, windows: ScanWindows, line: Line, study: Study | 
     parts: list[tuple[FloatArray | None, Style]] = [(study.season, "season"), (study.trend, "trend")]
     styles: tuple[Style, ...] = ("trend", "trend-before")
     parts += zip(study.lines, styles, strict=False)
-    curves = [Curve(values, style) for values, style in parts if values is not None]
+    curves = [StudyCurve(values, style) for values, style in parts if values is not None]
     signs = _sax_letters(study.went_away.pattern, windows) if study.went_away else ()
     return series_chart(line, windows, shift, curves=curves, signs=signs)
 

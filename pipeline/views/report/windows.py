@@ -30,7 +30,7 @@ class ScanWindows:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class DrawnSeries:
     """One drawn series. ``values`` is NaN where a window has no data."""
 
     times: FloatArray  # (windows,) start of each
@@ -38,7 +38,7 @@ class Line:
     ratio: bool  # gCPU, shown in per cent; otherwise the metric's own unit
 
 
-def line_of(series: SeriesMatrix, key: SeriesKey) -> Line | None:
+def line_of(series: SeriesMatrix, key: SeriesKey) -> DrawnSeries | None:
     """Return one series of a matrix; None if the matrix lacks it."""
     keys = series.series
     if key not in keys:
@@ -47,7 +47,7 @@ def line_of(series: SeriesMatrix, key: SeriesKey) -> Line | None:
     empty = np.full(series.totals.shape, np.nan)
     values: FloatArray = np.divide(series.samples[row], series.totals, out=empty, where=series.totals > 0)
     times: FloatArray = series.start + np.arange(len(values), dtype=np.float64) * series.resolution_s
-    return Line(times=times, values=values, ratio=is_gcpu(key.kind))
+    return DrawnSeries(times=times, values=values, ratio=is_gcpu(key.kind))
 
 
 def windows_of(scan: Scan, workload: Workload) -> ScanWindows:

@@ -10,7 +10,7 @@ from pipeline.messages.events import decode_event
 from pipeline.messages.scans import decode_scan
 from pipeline.model import Candidate, Record, Scan
 from pipeline.model.units import DAY_S
-from pipeline.settings.workloads import Rule, load_workloads
+from pipeline.settings.workloads import SimilarityRule, load_workloads
 from pipeline.stages.dedup import DedupStage
 from pipeline.stages.rootcause import RootcauseStage
 from pipeline.storage.interface import RowQuery, Store
@@ -320,7 +320,7 @@ def test_two_parts_of_a_large_release_are_distinguished(store: Store, service_na
 
 
 def test_what_a_rule_links_within_one_scan_is_one_event(store: Store, service_name: str) -> None:
-    rules = (Rule(metric_id=0.02),)
+    rules = (SimilarityRule(metric_id=0.02),)
     pipeline = Release(store, service_name)
     pipeline.dedup = DedupStage(store=store, workloads=[LIVE.model_copy(update={"merge_rules": rules})])
     (event,) = pipeline.run(pipeline.scan(65, caller("part.first"), caller("part.second")))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 
-from agents.sampling.sampler import Sampler
+from agents.sampling.sampler import ProcessSampler
 
 
 class Steps:
@@ -23,6 +23,6 @@ class Steps:
     def put(self, _: None) -> None:
         return
 
-    def drive(self, sampler: Sampler) -> None:
+    def drive(self, sampler: ProcessSampler) -> None:
         """Let a sampler wait here alone."""
         sampler._wakes = self  # type: ignore[assignment]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.profiles.message import Source
+from agents.profiles.message import ProfileOrigin
 from agents.profiles.profile_files import Import, read_files
 from pipeline.cli import run
 from pipeline.messages.measurements import decode_profile
@@ -120,7 +120,7 @@ def test_files_are_consecutive_intervals_from_the_start(tmp_path: Path) -> None:
     paths = [tmp_path / "a.txt", tmp_path / "b.txt"]
     for number, path in enumerate(paths, 1):
         path.write_text(f"main;f {number}\n")
-    found = read_files(paths, Import(Source("s", "h"), 1e9, 10.0, 1000))
+    found = read_files(paths, Import(ProfileOrigin("s", "h"), 1e9, 10.0, 1000))
     profiles = [decode_profile(message.value) for file in found for message in file.messages]
     assert [(p.start, p.end, int(p.counts.sum())) for p in profiles] == [
         (1e9, 1e9 + 10, 1),
@@ -132,7 +132,7 @@ def test_files_are_consecutive_intervals_from_the_start(tmp_path: Path) -> None:
 def test_without_a_start_a_file_ended_when_it_was_written(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("a 1\nnonsense\n 3\n")
-    (file,) = read_files([path], Import(Source("s", "h"), None, 60.0, 1000))
+    (file,) = read_files([path], Import(ProfileOrigin("s", "h"), None, 60.0, 1000))
     profile = decode_profile(file.messages[0].value)
     assert profile.end == pytest.approx(path.stat().st_mtime)
     assert profile.end - profile.start == pytest.approx(60.0)
@@ -149,14 +149,14 @@ def test_a_file_without_stacks_is_an_error(content: bytes, tmp_path: Path) -> No
     path = tmp_path / "f.txt"
     path.write_bytes(content)
     with pytest.raises(ConfigError, match="has no collapsed stacks"):
-        read_files([path], Import(Source("s", "h"), 1e9, 1.0, 1000))
+        read_files([path], Import(ProfileOrigin("s", "h"), 1e9, 1.0, 1000))
 
 
 def test_a_file_of_more_samples_than_an_interval_has(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text(f"main;a {2**40}\nmain;b 1\n")
     with pytest.raises(ConfigError, match=r"a\.txt: 1099511627777 samples, more than the 1099511627776"):
-        read_files([path], Import(Source("s", "h"), 1e9, 1.0, 1000))
+        read_files([path], Import(ProfileOrigin("s", "h"), 1e9, 1.0, 1000))
 
 
 def test_a_file_imported_again_has_the_same_ids(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_a_file_imported_again_has_the_same_ids(tmp_path: Path) -> None:
         path.write_text("main;f 3\nmain;g 2\n")
 
     def ids(paths: list[Path], host: str = "h", start: float | None = 1_700_000_000.0) -> list[str]:
-        found = read_files(paths, Import(Source("shop", host), start, 60.0, 1 << 20))
+        found = read_files(paths, Import(ProfileOrigin("shop", host), start, 60.0, 1 << 20))
         return [decode_profile(message.value).id for read in found for message in read.messages]
 
     first = ids([one])

@@ -10,7 +10,7 @@ from itertools import islice
 import pytest
 
 from agents.sampling.process import ExistingProcess, SampledProcess
-from agents.sampling.sampler import Sampler
+from agents.sampling.sampler import ProcessSampler
 from pipeline.model.clock import Clock
 from tests.unit.agents.sampling.kernels.streaming import Streaming
 from tests.unit.agents.steps import Steps
@@ -23,8 +23,8 @@ def target() -> Iterator[ExistingProcess]:
         process.kill()
 
 
-def sampler_of(kernel: Streaming, target: SampledProcess, clock: Clock = time.time) -> Sampler:
-    return Sampler(kernel, target, interval_s=0.2, clock=clock)
+def sampler_of(kernel: Streaming, target: SampledProcess, clock: Clock = time.time) -> ProcessSampler:
+    return ProcessSampler(kernel, target, interval_s=0.2, clock=clock)
 
 
 def test_one_run_gives_all_intervals_and_they_join(

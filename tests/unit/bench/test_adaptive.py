@@ -18,12 +18,12 @@ from agents.profiles.formats import Stack
 from agents.sampling.kernels import SamplerError
 from loadgen.bench.overhead import adaptive, rates
 from loadgen.bench.overhead.adaptive import policy_line, pruning_line
-from loadgen.bench.overhead.blocks import Answers
+from loadgen.bench.overhead.blocks import BlockAnswers
 from loadgen.bench.overhead.policies import Follower, Policy, Window, fixed, true_shares, within
 from loadgen.bench.overhead.policies import adaptive as adaptive_policy
 from loadgen.bench.overhead.pruning import PruningCost, measure_pruning
 from loadgen.bench.overhead.rates import PolicyCost, Sampled, measure_policies
-from loadgen.bench.overhead.services import Service
+from loadgen.bench.overhead.services import RunningService
 from loadgen.harness import Ratio
 from pipeline.cli import smidgen
 
@@ -69,7 +69,7 @@ def test_a_window_has_its_own_share_and_that_of_all_since_the_last_change() -> N
 
 
 def test_the_truth_of_a_window_is_what_was_spent_in_it() -> None:
-    answers = Answers({}, np.array([0.0, 1, 2, 3]), np.array([[0, 0], [1, 3], [4, 4], [5, 7]]) * 10**9)
+    answers = BlockAnswers({}, np.array([0.0, 1, 2, 3]), np.array([[0, 0], [1, 3], [4, 4], [5, 7]]) * 10**9)
     windows = [Window(0, 1, 9, 0, 0), Window(1, 2, 9, 0, 0), Window(0.5, 1.5, 9, 0, 0), Window(2, 4, 9, 0, 0)]
     inside = within(windows, answers)
     assert inside == windows[:3]
@@ -98,7 +98,7 @@ def test_of_few_stacks_nothing_is_pruned() -> None:
     )
 
 
-ANSWERS = Answers(
+ANSWERS = BlockAnswers(
     {"throughput": 2.0, "p99": 0.1, "p99.9": 0.2, "cpu": 0.003},
     np.array([0.0, 2.0, 4.0]),
     np.array([[0, 0], [1, 3], [4, 4]]) * 10**9,
@@ -110,7 +110,7 @@ def answered(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, float]]:
     """Answer every block at once, and return how long each was and when its requests changed."""
     asked: list[tuple[float, float]] = []
 
-    def ask_for(_: Service, block_s: float, more_after_s: float) -> Answers:
+    def ask_for(_: RunningService, block_s: float, more_after_s: float) -> BlockAnswers:
         asked.append((block_s, more_after_s))
         return ANSWERS
 
@@ -119,7 +119,7 @@ def answered(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, float]]:
 
 
 def sampled(folder: Path) -> Sampled:
-    return Sampled("python", "fake", Service(1, io.BytesIO(), io.BytesIO()), folder, WINDOW_S, 4.0, 2)
+    return Sampled("python", "fake", RunningService(1, io.BytesIO(), io.BytesIO()), folder, WINDOW_S, 4.0, 2)
 
 
 def test_policies_are_measured_against_what_the_program_measured(
@@ -182,8 +182,8 @@ def test_the_command_measures_each_program_with_its_best_kernel(monkeypatch: pyt
     asked: list[tuple[str, str, int]] = []
 
     @contextmanager
-    def started(name: str, _: Path) -> Iterator[Service]:
-        yield Service(1, io.BytesIO(), io.BytesIO(b"spent 1 3\n" * 2))
+    def started(name: str, _: Path) -> Iterator[RunningService]:
+        yield RunningService(1, io.BytesIO(), io.BytesIO(b"spent 1 3\n" * 2))
 
     def measure(
         one: Sampled, policies: list[Policy], _: object

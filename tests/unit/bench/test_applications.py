@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from loadgen.applications import drive, serve
-from loadgen.applications.catalogue import APPLICATIONS, KINDS, Application, Position, Request
-from loadgen.applications.drive import BEGIN_S, PERIOD_S, Injection, NotServed, Recorded, Side, record
+from loadgen.applications.catalogue import APPLICATIONS, KINDS, CatalogueApplication, ClientRequest, Position
+from loadgen.applications.drive import BEGIN_S, PERIOD_S, Injection, NotServed, Recorded, RunningSide, record
 from loadgen.applications.load import NEW_DRIVERS, Drivers
 from loadgen.applications.table import judge
 
@@ -30,9 +30,9 @@ http.server.HTTPServer(("127.0.0.1", int(sys.argv[2])), Handler).serve_forever()
 """
 
 COSTS = {"first": 0.004, "second": 0.002, "third": 0.001}
-SMALL = Application(
+SMALL = CatalogueApplication(
     "small",
-    {key: lambda _, key=key: Request("GET", f"/{key}") for key in COSTS},  # type: ignore[misc]
+    {key: lambda _, key=key: ClientRequest("GET", f"/{key}") for key in COSTS},  # type: ignore[misc]
     (Position("second", "small:second", "second"),),
 )
 
@@ -97,7 +97,7 @@ def test_a_release_is_served_and_recorded(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(drive, "SERVE", script)
     periods = [["first"], ["first", "second"], ["third", "third"], ["second"]]
     done: list[None] = []
-    sides = [Side(tmp_path / name, periods) for name in ("old", "new")]
+    sides = [RunningSide(tmp_path / name, periods) for name in ("old", "new")]
     recorded, other = record(SMALL, Path(sys.executable), sides, lambda: done.append(None))
     assert len(done) == 8
     assert len(other.lines) == len(recorded.lines)
@@ -120,8 +120,10 @@ def test_requests_are_under_way_together(tmp_path: Path, monkeypatch: pytest.Mon
     script.write_text(f"import threading\nBARRIER = threading.Barrier(2)\n{threads}", encoding="utf-8")
     monkeypatch.setattr(drive, "SERVE", script)
     paths = iter(["/first"] * (drive.WARM_UP + 1) + ["/meet"] * 4)
-    meet = Application("small", {"meet": lambda _: Request("GET", next(paths))}, SMALL.positions)
-    side = Side(tmp_path / "new", [["meet", "meet"]] * 2, connections=2)
+    meet = CatalogueApplication(
+        "small", {"meet": lambda _: ClientRequest("GET", next(paths))}, SMALL.positions
+    )
+    side = RunningSide(tmp_path / "new", [["meet", "meet"]] * 2, connections=2)
     (recorded,) = record(meet, Path(sys.executable), [side], lambda: None)
     assert [line.split(" ", 1)[1][:26] for line in recorded.lines] == ['"GET /meet HTTP/1.1" 200 0'] * 4
 
@@ -133,7 +135,7 @@ def test_an_application_that_ends_is_said_with_its_last_line(
     script.write_text("raise SystemExit('no such database')", encoding="utf-8")
     monkeypatch.setattr(drive, "SERVE", script)
     with pytest.raises(NotServed, match="small does not start: no such database"):
-        record(SMALL, Path(sys.executable), [Side(tmp_path / "data", [["first"]])], lambda: None)
+        record(SMALL, Path(sys.executable), [RunningSide(tmp_path / "data", [["first"]])], lambda: None)
 
 
 @pytest.mark.parametrize(("extra_s", "found"), [(0.0, False), (0.001, True)])

@@ -17,14 +17,14 @@ import numpy as np
 import orjson
 import pytest
 
-from loadgen.bench.faults.agent_process import Job, job_from_json
+from loadgen.bench.faults.agent_process import AgentJob, job_from_json
 from loadgen.bench.faults.catalogue import read_catalogue
 from loadgen.bench.faults.check import Differences, compare, compare_all, wrong_positions
 from loadgen.bench.faults.command import outcome_line
 from loadgen.bench.faults.flood import malformed
 from loadgen.bench.faults.load import (
     FLEET,
-    Load,
+    FaultLoad,
     Shape,
     build_fleet,
     build_load,
@@ -33,9 +33,9 @@ from loadgen.bench.faults.load import (
     workloads,
 )
 from loadgen.bench.faults.proxies import BrokerProxy, StoreFault, StoreProxy
-from loadgen.bench.faults.run import Options, Outcome, run_fault
+from loadgen.bench.faults.run import FaultOutcome, Options, run_fault
 from loadgen.bench.faults.truth import WINDOW_S
-from loadgen.bench.faults.watch import View, content_hash
+from loadgen.bench.faults.watch import OffsetView, content_hash
 from pipeline.backtest.dataset import Dataset
 from pipeline.backtest.run import run_backtest
 from pipeline.cli import run
@@ -51,22 +51,22 @@ from tests.support.counted_loads import count_load
 
 
 @pytest.fixture(scope="module")
-def load() -> Load:
+def load() -> FaultLoad:
     return build_load(Shape(windows=120), 1)
 
 
-def counted(load: Load, *, without: int = -1, twice: int = -1) -> ArrayStore:
+def counted(load: FaultLoad, *, without: int = -1, twice: int = -1) -> ArrayStore:
     store = ArrayStore()
     count_load(store, load, without=without, twice=twice)
     return store
 
 
-def reported(load: Load) -> list[bytes]:
+def reported(load: FaultLoad) -> list[bytes]:
     return [orjson.dumps(event) for event in load.truth.events]
 
 
 @pytest.mark.slow
-def test_the_load_is_the_same_for_the_same_seed(load: Load) -> None:
+def test_the_load_is_the_same_for_the_same_seed(load: FaultLoad) -> None:
     first, again, other = (build_load(Shape(windows=20), seed) for seed in (1, 1, 2))
     assert again.batches == first.batches
     assert other.batches != first.batches
@@ -83,13 +83,13 @@ def test_the_workload_is_a_valid_file(tmp_path: object) -> None:
     assert load_workloads([path]) == workloads()
 
 
-def test_what_is_counted_as_sent_has_no_differences(load: Load) -> None:
+def test_what_is_counted_as_sent_has_no_differences(load: FaultLoad) -> None:
     differences, copies = compare(counted(load), load.truth, [*reported(load), reported(load)[0]])
     assert not differences.any, differences
     assert copies == 1
 
 
-def test_a_profile_lost_or_doubled_is_found(load: Load) -> None:
+def test_a_profile_lost_or_doubled_is_found(load: FaultLoad) -> None:
     first = next(decode_profile(m.value) for m in load.batches[0] if m.topic == "profiles")
     samples = int(first.counts.sum())
     lost, _ = compare(counted(load, without=0), load.truth, reported(load))
@@ -100,7 +100,7 @@ def test_a_profile_lost_or_doubled_is_found(load: Load) -> None:
     assert (doubled.lost, doubled.doubled, doubled.any) == (0, samples, True)
 
 
-def test_events_missing_too_many_or_altered_are_found(load: Load) -> None:
+def test_events_missing_too_many_or_altered_are_found(load: FaultLoad) -> None:
     store = counted(load)
     events = [dict(event) for event in load.truth.events]
     other = {**events[0], "id": "another"}
@@ -109,13 +109,13 @@ def test_events_missing_too_many_or_altered_are_found(load: Load) -> None:
     assert (differences.missing, differences.unexpected, differences.altered) == (len(events) - 1, 1, 1)
 
 
-def test_an_undisturbed_run_reports_what_a_backtest_does(load: Load) -> None:
+def test_an_undisturbed_run_reports_what_a_backtest_does(load: FaultLoad) -> None:
     truth = load.truth
     assert run_backtest(truth.dataset, workloads()).events == truth.events
     assert truth.parted > 0
 
 
-def test_rows_missing_altered_or_too_many_are_found(load: Load) -> None:
+def test_rows_missing_altered_or_too_many_are_found(load: FaultLoad) -> None:
     store, truth = counted(load), load.truth
     scans, outcomes = truth.rows["scans"], truth.rows["outcomes"]
     assert not compare(store, truth, reported(load))[0].any
@@ -133,7 +133,7 @@ def test_rows_missing_altered_or_too_many_are_found(load: Load) -> None:
     assert compare(store, truth, reported(load))[0].tables.keys() == {"outcomes"}
 
 
-def test_scans_that_clocks_decide_on_are_not_compared(load: Load) -> None:
+def test_scans_that_clocks_decide_on_are_not_compared(load: FaultLoad) -> None:
     store, truth = counted(load), load.truth
     last = truth.rows["scans"][-1]["time"]
     fewer = replace(truth, rows={**truth.rows, "scans": truth.rows["scans"][:-1]})
@@ -152,7 +152,7 @@ def test_differences_add_up_by_table() -> None:
     assert Differences(*[0] * 10, positions=1).any
 
 
-def test_partitions_not_counted_to_their_end_are_found(load: Load) -> None:
+def test_partitions_not_counted_to_their_end_are_found(load: FaultLoad) -> None:
     store, topics = counted(load), load_topics()
     of_topic = Counter(message.topic for batch in load.batches for message in batch)
     ends = {(topic, 0): of_topic[topic] for topic in ("profiles", "metrics")}
@@ -173,7 +173,7 @@ def test_a_fleet_has_a_service_of_far_more_series() -> None:
         assert tuple(message for one in apart for message in one[number]) == batch
 
 
-def test_several_services_are_compared_together(load: Load) -> None:
+def test_several_services_are_compared_together(load: FaultLoad) -> None:
     both = together([load, build_load(Shape(windows=12, hosts=2), 2, "other")])
     store = ArrayStore()
     count_load(store, both)
@@ -187,12 +187,12 @@ def test_several_services_are_compared_together(load: Load) -> None:
     assert without.lost == load.samples
 
 
-def unsent(load: Load) -> Dataset:
+def unsent(load: FaultLoad) -> Dataset:
     return replace(load.truth.dataset, service="unsent")
 
 
 @pytest.mark.slow
-def test_the_truth_of_killed_agents_is_what_the_log_holds(load: Load) -> None:
+def test_the_truth_of_killed_agents_is_what_the_log_holds(load: FaultLoad) -> None:
     assert load.as_published(lambda _message: True).truth.rows == load.truth.rows
     kept = [m for number, batch in enumerate(load.batches) for m in batch[: 9 if number == 70 else None]]
     published = {content_hash(message.topic, message.value) for message in kept}
@@ -205,7 +205,7 @@ def test_the_truth_of_killed_agents_is_what_the_log_holds(load: Load) -> None:
 
 def test_an_outcome_is_a_line_that_says_what_differs() -> None:
     none = Differences(*[0] * 10)
-    one = Outcome(
+    one = FaultOutcome(
         *("kill", "kafka", 105, {}, 9_000, 1_234_567, 4, none, 2), recovery_s=41.2, seconds=800, planned=105
     )
     words = " ".join(outcome_line(one).split())
@@ -225,7 +225,7 @@ def test_an_outcome_is_a_line_that_says_what_differs() -> None:
 
 @pytest.mark.parametrize("error", [ConfigError("the store has no such table"), SmidgenError("no end")])
 def test_whatever_breaks_in_the_middle_fails(error: SmidgenError, monkeypatch: pytest.MonkeyPatch) -> None:
-    def breaks(*_: object) -> Outcome:
+    def breaks(*_: object) -> FaultOutcome:
         raise error
 
     monkeypatch.setattr("loadgen.bench.faults.run._run", breaks)
@@ -240,7 +240,7 @@ def test_repeated_messages_are_sent_twice_and_count_once() -> None:
 
 
 @pytest.mark.slow
-def test_what_was_deployed_before_the_start_comes_first(load: Load) -> None:
+def test_what_was_deployed_before_the_start_comes_first(load: FaultLoad) -> None:
     month = 30 * 86_400.0
     long = build_load(Shape(windows=120, past_s=month), 1)
     first = [decode_change(m.value) for m in long.batches[0] if m.topic == "changes"]
@@ -279,9 +279,9 @@ def test_malformed_messages_are_taken_by_no_decoder() -> None:
 
 def test_a_view_covers_what_was_there_before() -> None:
     topics = load_topics()
-    earlier = View(0.0, topics, {("profiles", 0): 5, ("regressions", 0): 9})
-    assert not View(1.0, topics, {}, {("profiles", 0): 4}).covers(earlier)
-    assert View(1.0, topics, {}, {("profiles", 0): 5}).covers(earlier)
+    earlier = OffsetView(0.0, topics, {("profiles", 0): 5, ("regressions", 0): 9})
+    assert not OffsetView(1.0, topics, {}, {("profiles", 0): 4}).covers(earlier)
+    assert OffsetView(1.0, topics, {}, {("profiles", 0): 5}).covers(earlier)
     assert earlier.lag("aggregate") == 5
     assert replace(earlier, committed={("profiles", 0): 3}).lag("aggregate") == 2
 
@@ -436,5 +436,5 @@ def test_the_embedded_broker_is_not_killed(capsys: pytest.CaptureFixture[str]) -
 
 def test_an_agents_job_is_the_same_in_its_process() -> None:
     message = Outgoing("profiles", "shop/h1", b'{"a":"\xc3\xa9"}\x00\xff', (("id", b"\xfe1"),))
-    job = Job(((message, message), ()), "127.0.0.1:9092", True, 0.25)
+    job = AgentJob(((message, message), ()), "127.0.0.1:9092", True, 0.25)
     assert job_from_json(job.to_json()) == job

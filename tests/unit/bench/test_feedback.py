@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from loadgen.bench.feedback import COUNTS
-from loadgen.evaluation.answers import Answered, first_by_confirmations, learn
-from pipeline.analysis.feedback import Confirmation, Judged, Reported
+from loadgen.evaluation.answers import AnsweredSimulation, first_by_confirmations, learn
+from pipeline.analysis.feedback import AnsweredEvent, Confirmation, Reported
 from pipeline.cli import smidgen
 from pipeline.settings.workloads import load_workloads
 
@@ -25,12 +25,12 @@ def test_confirmations_help_where_evidence_says_nothing_and_hurt_nowhere(silent:
     assert abs(few - before) <= 0.02
 
 
-def answered(number: int, right: bool, delta: float) -> Answered:
+def answered(number: int, right: bool, delta: float) -> AnsweredSimulation:
     reported = Reported(
         f"e{number}", "fleet", "frontfaas-small", "subroutine", "f", 0.0, 1.0, 0.1, 0.1 + delta
     )
     confirmation = Confirmation({"c": {"text": 2.0}}, "c") if right else None
-    return Answered(Judged(reported, right), confirmation)
+    return AnsweredSimulation(AnsweredEvent(reported, right), confirmation)
 
 
 def test_a_threshold_that_was_taught_is_held_against_later_events() -> None:

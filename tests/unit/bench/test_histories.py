@@ -11,12 +11,12 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
-from loadgen.bench.histories.simulate import APART, COMMITS, NOISES, History, draw_history
-from loadgen.bench.histories.table import MARGIN, Case, injected, measure, totals
+from loadgen.bench.histories.simulate import APART, COMMITS, NOISES, SimulatedHistory, draw_history
+from loadgen.bench.histories.table import MARGIN, HistoryCase, injected, measure, totals
 from loadgen.bench.histories.watchers import (
     WINDOW,
-    Answer,
     Watch,
+    WatcherAnswer,
     benchstat,
     by_neighbours,
     by_otava,
@@ -27,13 +27,13 @@ from loadgen.harness import offsets_of
 from pipeline.cli import smidgen
 from pipeline.model.errors import ConfigError
 
-STEP = History(
+STEP = SimulatedHistory(
     np.where(np.arange(40) < 25, 1.0, 2.0)[:, None] + 0.01 * np.arange(40 * 6).reshape(40, 6) % 0.05, (25,)
 )
 
 
 def answering(*changes: int) -> Watch:
-    return lambda histories: [Answer(changes, 0.5) for _ in histories]
+    return lambda histories: [WatcherAnswer(changes, 0.5) for _ in histories]
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,9 @@ def test_one_report_answers_one_change(changes: list[int], reported: list[int], 
 
 
 def test_counts_of_a_case_and_of_all_cases() -> None:
-    rows = measure([Case("a", [STEP, STEP]), Case("b", [STEP], known=False)], {"w": answering(26, 33)})
+    rows = measure(
+        [HistoryCase("a", [STEP, STEP]), HistoryCase("b", [STEP], known=False)], {"w": answering(26, 33)}
+    )
     known, open_ = rows
     assert (known.changes, known.reported, known.found, known.exact, known.near) == (2, 4, 2, 0, 2)
     assert (known.precision, known.recall, known.seconds) == (0.5, 1.0, 1.0)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from loadgen.bench.releases import Setting, Task, draw_pair, drawn_tree, read_tree, try_pair
+from loadgen.bench.releases import PairSetting, PairTask, draw_pair, drawn_tree, read_tree, try_pair
 from pipeline.cli import run
 from pipeline.model import SeriesKey
 
@@ -24,7 +24,7 @@ def profile(tmp_path: Path) -> Path:
 
 def test_pairs_have_the_shares_of_a_profile_and_what_rose(profile: Path) -> None:
     tree = read_tree(profile)
-    setting = Setting(hosts=(2, 2), blocks=3, samples=100_000, spread=0.0, regions=1)
+    setting = PairSetting(hosts=(2, 2), blocks=3, samples=100_000, spread=0.0, regions=1)
     samples = draw_pair(tree, setting, rise=0.1, subroutine="c", seed=1)
     assert samples.series == tuple(SeriesKey("subroutine", name) for name in ("a", "b", "c", "main"))
     new = samples.of("new")
@@ -37,10 +37,10 @@ def test_pairs_have_the_shares_of_a_profile_and_what_rose(profile: Path) -> None
 
 
 def test_a_pair_is_compared_once_and_watched(profile: Path) -> None:
-    risen = try_pair(Task("hosts that are equal", 1, 0.05, "c", 0.005, profile))
+    risen = try_pair(PairTask("hosts that are equal", 1, 0.05, "c", 0.005, profile))
     assert (risen.once, risen.watched, risen.found, risen.besides) == ("slower", "slower", True, False)
     assert 1 <= risen.hours <= 2
-    same = try_pair(Task("hosts that are equal", 1, 0.0, "", 0.005, profile))
+    same = try_pair(PairTask("hosts that are equal", 1, 0.0, "", 0.005, profile))
     assert (same.once, same.found, same.besides) == ("steady", False, False)
 
 

@@ -12,7 +12,15 @@ from click.testing import CliRunner
 
 from agents.sampling.rates import PruningPlan, Trial
 from loadgen.bench.sampling.command import SamplingResult
-from loadgen.bench.sampling.rates import CORRECTED, FIXED, POLICIES, PUBLISHED, Point, measure_rates, saved
+from loadgen.bench.sampling.rates import (
+    CORRECTED,
+    FIXED,
+    POLICIES,
+    PUBLISHED,
+    PolicyPoint,
+    measure_rates,
+    saved,
+)
 from loadgen.bench.sampling.services import KINDS, draw_service
 from loadgen.bench.sampling.stacks import (
     THINNING,
@@ -57,7 +65,7 @@ def test_most_threads_are_idle() -> None:
 
 def _result() -> SamplingResult:
     points = [
-        Point(kind, policy, hz, hz * scale, 0.05 / hz**0.5, 0.01, 0.02)
+        PolicyPoint(kind, policy, hz, hz * scale, 0.05 / hz**0.5, 0.01, 0.02)
         for kind in KINDS
         for policy, scale in zip(POLICIES, (1.0, 0.5, 1.0, 0.1), strict=True)
         for hz in (10.0, 100.0)

@@ -16,7 +16,7 @@ import pytest
 
 from loadgen.bench.faults import strikes
 from loadgen.bench.faults.strikes import Context, process_state
-from loadgen.bench.faults.watch import View
+from loadgen.bench.faults.watch import OffsetView
 from loadgen.bench.faults.workers import Supervisor, Worker
 from pipeline.processes import Child
 from pipeline.settings.topics import load_topics
@@ -45,7 +45,7 @@ def supervisor(tmp_path: Path) -> Iterator[Supervisor]:
 
 def context(supervisor: Supervisor | None = None, **rig: Any) -> Context:
     topics = load_topics()
-    view = View(0.0, topics, {("windows", 0): 7, ("profiles", 0): 2}, {("windows", 0): 3})
+    view = OffsetView(0.0, topics, {("windows", 0): 7, ("profiles", 0): 2}, {("windows", 0): 3})
     watched = SimpleNamespace(view=view, refused=set())
     parts = SimpleNamespace(supervisor=supervisor, watcher=watched, **rig)
     return Context(parts, np.random.default_rng(1), lasts_s=0.05, stages=("detect",))  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from loadgen.bench.faults.check import Differences
-from loadgen.bench.soak import Curve, Soak
+from loadgen.bench.soak import ProcessCurve, Soak
 from loadgen.bench.trend import trend
 from pipeline.model import FloatArray
 
@@ -49,8 +49,8 @@ def test_too_little_to_judge_says_nothing() -> None:
     ("process", "passed"), [("aggregate-1", False), ("rootcause", False), ("store", True), ("broker-0", True)]
 )
 def test_workers_must_not_grow(process: str, passed: bool) -> None:
-    steady = Curve("memory", "detect", SECONDS, 200 + noise())
-    rising = Curve("memory", process, SECONDS, 200 + noise() + 20 * SECONDS / 3600)
+    steady = ProcessCurve("memory", "detect", SECONDS, 200 + noise())
+    rising = ProcessCurve("memory", process, SECONDS, 200 + noise() + 20 * SECONDS / 3600)
     found = Soak("kafka", 60.0, 1, 1, 1, Differences(*[0] * 10), 0, {}, (steady, rising))
     assert found.passed is passed
     assert [curve["judged"] for curve in found.to_json()["curves"]] == [True, not passed]

@@ -11,12 +11,12 @@ import pytest
 
 from pipeline.backtest.dataset import Dataset, read_dataset, write_dataset
 from pipeline.cli import run
-from pipeline.commands.release.reading import Asked, Source
+from pipeline.commands.release.reading import Asked, SampleSource
 from pipeline.commands.release.reading import compare as compare_of
 from pipeline.model import SeriesKey, Stratum, StratumCounts
 from pipeline.model.errors import ConfigError
 from pipeline.model.units import HOUR_S
-from pipeline.releases.gcpu import CompareConfig
+from pipeline.releases.gcpu import GcpuCompareConfig
 from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.interface import Answer, CountQuery, StrataQuery
 
@@ -219,8 +219,8 @@ def test_whole_hours_are_compared(
 
 def test_what_is_asked_of_a_live_store_may_begin_long_before_its_data(tmp_path: Path) -> None:
     data = read_dataset(write(tmp_path / "data", Fleet(rise=0.02)))
-    asked = Asked("v1", "v2", None, (), CompareConfig())
-    source = Source(WithoutYears(data), "shop", HOUR_S, 0.0, None)
+    asked = Asked("v1", "v2", None, (), GcpuCompareConfig())
+    source = SampleSource(WithoutYears(data), "shop", HOUR_S, 0.0, None)
     found = compare_of(source, asked, (0.0, data.end))
     assert found.matched.span == (data.start, data.end)
     assert found.decision == "slower"

@@ -9,16 +9,16 @@ from typing import cast
 import pytest
 
 from pipeline.commands.release import watch as module
-from pipeline.commands.release.reading import Asked, Comparison, NotYet, Source
-from pipeline.commands.release.watch import Watch, look_at_store
+from pipeline.commands.release.reading import Asked, NotYet, ReleaseComparison, SampleSource
+from pipeline.commands.release.watch import LookSchedule, look_at_store
 from pipeline.model.errors import ConfigError, SmidgenError, StoreUnavailable
 from pipeline.model.units import HOUR_S
-from pipeline.releases.gcpu import CompareConfig, State
+from pipeline.releases.gcpu import GcpuCompareConfig, State
 from pipeline.storage.arrays import ArrayStore
 
 BEGUN = 489_000 * HOUR_S + 600.0
-ASKED = Asked("v1", "v2", None, (), CompareConfig(sequential=True))
-SOURCE = Source(ArrayStore(), "shop", HOUR_S, 0.0, None)
+ASKED = Asked("v1", "v2", None, (), GcpuCompareConfig(sequential=True))
+SOURCE = SampleSource(ArrayStore(), "shop", HOUR_S, 0.0, None)
 NOT_THERE = NotYet("release v2: no samples of shop in this span; there are v1")
 AWAY = StoreUnavailable("store does not answer")
 NO_TABLES = ConfigError("store: no such table")
@@ -37,19 +37,19 @@ class Looks:
     now: float = BEGUN
     spans: list[tuple[float, float]] = field(default_factory=list)
 
-    def compare(self, source: Source, asked: Asked, span: tuple[float, float]) -> Comparison:
+    def compare(self, source: SampleSource, asked: Asked, span: tuple[float, float]) -> ReleaseComparison:
         self.spans.append(span)
         one = self.found[min(len(self.spans), len(self.found)) - 1]
         if isinstance(one, Exception):
             raise one
-        return cast(Comparison, Looked(one))
+        return cast(ReleaseComparison, Looked(one))
 
     def sleep(self, seconds: float) -> None:
         self.now += seconds
 
 
 def looked(
-    looks: Looks, patch: pytest.MonkeyPatch, watch: Watch | None, until: float | None = None
+    looks: Looks, patch: pytest.MonkeyPatch, watch: LookSchedule | None, until: float | None = None
 ) -> str | SmidgenError:
     patch.setattr(module, "compare", looks.compare)
     patch.setattr(module, "system_clock", lambda: looks.now)
@@ -60,7 +60,7 @@ def looked(
         return error
 
 
-MINUTE = Watch(10.0, 60.0)
+MINUTE = LookSchedule(10.0, 60.0)
 CASES = {
     "decided at once": (["slower"], MINUTE, "slower", 1, 0),
     "decided later": (["open", "open", "steady"], MINUTE, "steady", 3, 0),
@@ -84,7 +84,7 @@ def test_a_watch_waits_for_what_may_come(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     found: Sequence[State | Exception],
-    watch: Watch | None,
+    watch: LookSchedule | None,
     end: str | SmidgenError,
     times: int,
     lines: int,
@@ -103,7 +103,7 @@ def test_a_store_that_cannot_be_opened_yet_is_waited_for(monkeypatch: pytest.Mon
     monkeypatch.setattr(module, "system_clock", lambda: looks.now)
     monkeypatch.setattr("time.sleep", looks.sleep)
 
-    def opened() -> Source:
+    def opened() -> SampleSource:
         if failures:
             raise failures.pop()
         return SOURCE
@@ -114,5 +114,5 @@ def test_a_store_that_cannot_be_opened_yet_is_waited_for(monkeypatch: pytest.Mon
 
 def test_a_watch_ends_with_the_last_whole_hour(monkeypatch: pytest.MonkeyPatch) -> None:
     looks = Looks(["open"])
-    assert looked(looks, monkeypatch, Watch(600.0, None), until=BEGUN + 1.5 * HOUR_S) == "open"
+    assert looked(looks, monkeypatch, LookSchedule(600.0, None), until=BEGUN + 1.5 * HOUR_S) == "open"
     assert [end - BEGUN for _, end in looks.spans] == [*(600.0 * look for look in range(9)), HOUR_S - 600]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from loadgen.demo.comparison import Deployment, judge
+from loadgen.demo.comparison import DemoDeployment, judge
 from loadgen.target.history import CommitKind
 from pipeline.messages.events import regression_event
 from pipeline.model import Change, Regression, Suspect
@@ -14,8 +14,8 @@ RANK = "shop.search.Index.rank"
 START = 1_700_000_000.0
 
 
-def deployment(sha: str, kind: CommitKind, at: float) -> Deployment:
-    return Deployment(sha=sha, title=f"Commit {sha}", kind=kind, time=START + at)
+def deployment(sha: str, kind: CommitKind, at: float) -> DemoDeployment:
+    return DemoDeployment(sha=sha, title=f"Commit {sha}", kind=kind, time=START + at)
 
 
 DEPLOYED = [

@@ -8,7 +8,7 @@ import pytest
 
 from loadgen.evaluation.difference import compare_events
 from loadgen.evaluation.matching import Tolerances
-from loadgen.evaluation.model import Event, LedgerLine
+from loadgen.evaluation.model import LedgerLine, ScoredEvent
 from tests.unit.evaluation.test_scoring import HOUR, START, event
 
 TOLERANCES = Tolerances(otherwise=4 * HOUR)
@@ -30,7 +30,7 @@ PAIRS = {
 
 
 @pytest.mark.parametrize(("a", "b", "same"), [pytest.param(*pair, id=name) for name, pair in PAIRS.items()])
-def test_two_events_are_one_regression(a: Event, b: Event, same: bool) -> None:
+def test_two_events_are_one_regression(a: ScoredEvent, b: ScoredEvent, same: bool) -> None:
     found = compare_events([a], [b], tolerances=TOLERANCES)
     assert found.same is same
     assert len(found.both) == int(same)

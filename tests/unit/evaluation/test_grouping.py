@@ -9,7 +9,7 @@ import numpy as np
 import orjson
 import pytest
 
-from loadgen.evaluation.grouping.cases import Case, Fleet
+from loadgen.evaluation.grouping.cases import GroupedFleet, GroupingCase
 from loadgen.evaluation.grouping.command import GROUPINGS
 from loadgen.evaluation.grouping.score import GroupingScore, score_grouping
 from loadgen.evaluation.rates import Rate
@@ -26,15 +26,15 @@ ROWS = (
 )
 
 
-def case(*names: str, change_time: float = START, end: float = START + 8 * HOUR) -> Case:
+def case(*names: str, change_time: float = START, end: float = START + 8 * HOUR) -> GroupingCase:
     scan = Scan("shop", "w", START - 10 * HOUR, START, end, end, 100)
     candidates = tuple(build_candidate(name, change_time=change_time) for name in names)
     stacks = build_stacks(dict.fromkeys(names, (1, 2)), total=100)
-    return Case(scan, candidates, stacks, ((),) * len(names), np.ones((len(names), 8)))
+    return GroupingCase(scan, candidates, stacks, ((),) * len(names), np.ones((len(names), 8)))
 
 
-def scored(cases: Sequence[Case], groups: Sequence[Sequence[tuple[int, ...]]]) -> GroupingScore:
-    fleet = Fleet("p", 1, ROWS, len(cases), tuple(cases))
+def scored(cases: Sequence[GroupingCase], groups: Sequence[Sequence[tuple[int, ...]]]) -> GroupingScore:
+    fleet = GroupedFleet("p", 1, ROWS, len(cases), tuple(cases))
     made = [[Group(first, tuple(others), (1.0,) * len(others)) for first, *others in one] for one in groups]
     return score_grouping(fleet, made, tolerance_s=4 * HOUR)
 

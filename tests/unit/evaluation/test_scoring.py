@@ -9,7 +9,7 @@ import pytest
 from loadgen.evaluation.encode import rate_to_json, score_to_json
 from loadgen.evaluation.funnel import funnel_lines, ratio, short_count
 from loadgen.evaluation.matching import Tolerances, in_reach, match, tolerance_s
-from loadgen.evaluation.model import Event, Funnel, FunnelStep, LedgerLine, TruthRow
+from loadgen.evaluation.model import FunnelStep, LedgerLine, RunFunnel, ScoredEvent, TruthRow
 from loadgen.evaluation.rates import Rate, spread
 from loadgen.evaluation.scoring import MISPLACED, NOTHING, Score, score, size_of
 from loadgen.evaluation.sweep import ledger_curves
@@ -60,8 +60,8 @@ def event(
     service: str = "shop",
     metric_kind: str = "subroutine",
     p_value: float = 1e-9,
-) -> Event:
-    return Event(
+) -> ScoredEvent:
+    return ScoredEvent(
         id=event_id,
         service=service,
         workload="w",
@@ -102,7 +102,7 @@ ONE_EVENT = {
 @pytest.mark.parametrize(
     ("reported", "expected"), [pytest.param(*case, id=name) for name, case in ONE_EVENT.items()]
 )
-def test_an_event_matches_by_service_time_and_series(reported: Event, expected: str) -> None:
+def test_an_event_matches_by_service_time_and_series(reported: ScoredEvent, expected: str) -> None:
     found = score([row()], [reported], tolerances=TOLERANCES)
     hit = expected == "true_positive"
     assert outcomes(found) == {"e1": (expected, "r1" if hit else None)}
@@ -264,7 +264,7 @@ def test_no_events_and_no_truth() -> None:
 
 
 def test_false_positives_are_counted_per_scanned_series() -> None:
-    funnel = Funnel(scans=10, series=1000, steps=(FunnelStep("detected", 7),))
+    funnel = RunFunnel(scans=10, series=1000, steps=(FunnelStep("detected", 7),))
     found = score([row()], [event(), event("e2", "shop.x"), event("e3", "shop.y")], funnel=funnel)
     assert found.false_positive_rate == Rate(2, 1000)
     assert score([row()], [event()]).false_positive_rate is None
@@ -368,7 +368,7 @@ def test_spread() -> None:
 
 def test_the_funnel_is_written_as_in_table_5() -> None:
     paper = {"detected": 3_960_000, "went_away": 10_850, "som_dedup": 1_120, "pairwise_dedup": 210, "x": 0}
-    funnel = Funnel(1, 1, tuple(FunnelStep(*step) for step in paper.items()))
+    funnel = RunFunnel(1, 1, tuple(FunnelStep(*step) for step in paper.items()))
     lines = funnel_lines(funnel)
     assert [short_count(line.remaining) for line in lines] == ["3.96M", "10.85K", "1.12K", "210", "0"]
     assert [ratio(line) for line in lines] == ["1/1", "1/365", "1/3536", "1/18857", "–"]

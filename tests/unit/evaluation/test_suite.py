@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 from loadgen.evaluation.encode import score_to_json
-from loadgen.evaluation.model import Funnel, FunnelStep
+from loadgen.evaluation.model import FunnelStep, RunFunnel
 from loadgen.evaluation.rates import Rate
 from loadgen.evaluation.scoring import score
 from loadgen.evaluation.suite.against import compare_suites
@@ -34,7 +34,7 @@ def suite_run(scenario: str, seed: int, *, reported: int, of: int = 4, false: in
     truth = [row(f"r{i}", series=(f"s{i}",)) for i in range(of)]
     events = [event(f"e{i}", f"s{i}") for i in range(reported)]
     events += [event(f"f{i}", f"noise{i}") for i in range(false)]
-    funnel = Funnel(2, 100, (FunnelStep("detected", 10), FunnelStep("threshold", reported + false)))
+    funnel = RunFunnel(2, 100, (FunnelStep("detected", 10), FunnelStep("threshold", reported + false)))
     found = score(truth, events, funnel=funnel)
     return {"scenario": scenario, "seed": seed, "seconds": {}, "score": score_to_json(found)}
 
@@ -90,7 +90,7 @@ def test_goals_add_up_the_seeds_of_a_scenario() -> None:
 def test_goals_of_rollouts_are_there_where_rollouts_are() -> None:
     one = row("r1", series=("s1",), until=START + HOUR)
     staged = replace(one, stages=(START, START + HOUR), standard_error=one.delta / 20)
-    found = score([staged], [event("e1", "s1")], funnel=Funnel(2, 100, ()))
+    found = score([staged], [event("e1", "s1")], funnel=RunFunnel(2, 100, ()))
     runs = [{"scenario": "a", "seed": 1, "seconds": {}, "score": score_to_json(found)}]
     assert goals_json(runs)["a"]["first stage"] == {"hits": 1, "of": 1, "bound": 0.9, "met": True}
     both = goals_json([*runs, suite_run("b", 1, reported=4)])

@@ -14,7 +14,7 @@ from loadgen.evaluation.suite.page import (
     HOSTS_RECORD,
     STANDARD_RECORD,
     WORLD_RECORD,
-    Record,
+    RecordedResult,
     accuracy_page,
 )
 from pipeline.cli import run
@@ -108,7 +108,7 @@ def test_a_page_of_a_record_without_an_ablation_does_not_mention_one(folder: Pat
         pytest.param(["own/holiday.yaml"], STANDARD_RECORD, id="a scenario file"),
     ],
 )
-def test_a_page_says_which_record_it_is_of(scenarios: list[str], record: Record) -> None:
+def test_a_page_says_which_record_it_is_of(scenarios: list[str], record: RecordedResult) -> None:
     runs = [{**suite_run(name, 1, reported=1, false=0), "without": []} for name in scenarios]
     page = accuracy_page(suite_to_json(runs, ["small"]))
     assert page.startswith(f"# {record.title}\n\n{len(runs)} runs of `{record.command}`, of ")

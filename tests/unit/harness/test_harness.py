@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from loadgen.bench.command import OF_THEIR_OWN
 from loadgen.harness import (
-    Experiment,
+    BenchExperiment,
     bench,
     mean,
     mean_of,
@@ -46,10 +46,10 @@ def squares(size: int) -> Iterator[Row]:
 
 
 @bench(json="one JSON object a size")
-def dummy(request: Request) -> Experiment[Row]:
+def dummy(request: Request) -> BenchExperiment[Row]:
     """Square sizes."""
     columns: tuple[Column[Row], ...] = (Column("size", form="d"), Column("squared", "square", ".1f"))
-    return Experiment(
+    return BenchExperiment(
         *measured(request.sizes, squares),
         table(columns, lambda rows: [f"{len(rows)} rows"]),
         passed=lambda row: row.size < 3,

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.embedded.door import Login, from_a_web_page
+from pipeline.embedded.door import DoorUser, from_a_web_page
 from pipeline.embedded.store import main
 from pipeline.http.access import is_authorised, is_loopback
 
-LOGIN = Login("me", "hunter22")
+LOGIN = DoorUser("me", "hunter22")
 
 
 @pytest.mark.parametrize(

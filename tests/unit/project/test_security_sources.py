@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -33,6 +33,7 @@ UNSAFE_KEYWORDS = frozenset({("shell", True), ("allow_pickle", True), ("check_ho
 UNSAFE_ATTRIBUTES = frozenset({"CERT_NONE", "CERT_OPTIONAL"})
 
 Finding = tuple[int, str]
+Check = Callable[[ast.Module], Iterator[Finding]]
 
 
 def dotted(node: ast.AST) -> str:
@@ -200,7 +201,7 @@ def test_every_statement_is_a_constant_or_made_of_constants() -> None:
     assert findings(unbound_sql, STORAGE) == []
 
 
-TRIED = {
+TRIED: Mapping[Check, tuple[tuple[str, ...], tuple[str, ...]]] = {
     unsafe: (
         (
             *("import pickle", "from pickle import loads", "import xmlrpc.client"),
@@ -246,7 +247,7 @@ TRIED = {
 
 @for_every("check", TRIED)
 def test_each_check_finds_what_it_should_and_nothing_else(
-    check: Callable[[ast.Module], Iterator[Finding]],
+    check: Check,
 ) -> None:
     wrong, right = TRIED[check]
     assert [source for source in wrong if not list(check(ast.parse(source)))] == []

@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from pipeline.storage import gcpu_series, queries
-from pipeline.storage.gcpu_series import GcpuSeries, Windows
+from pipeline.storage.gcpu_series import GcpuSeries, StoredWindows
 
 SERIES, WINDOWS, SET = 2000, 1000, 300
 NAMES = [f"m.f{number:06d}" for number in range(SERIES)]
@@ -38,7 +38,7 @@ def numbers(sql: str, values: Mapping[str, Any]) -> NDArray[np.void]:
 def test_reading_takes_little_more_memory_than_the_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gcpu_series, "MOST_CELLS", 100 * WINDOWS)
     tracemalloc.start()
-    _, matrix, _ = GcpuSeries(columns, numbers, lambda *_: None).read(Windows("s", 0, WINDOWS, 1), None)
+    _, matrix, _ = GcpuSeries(columns, numbers, lambda *_: None).read(StoredWindows("s", 0, WINDOWS, 1), None)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert matrix.sum() == SERIES * SET

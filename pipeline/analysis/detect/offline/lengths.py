@@ -20,7 +20,7 @@ from pipeline.model import FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)
-class Sums:
+class RunningSums:
     """Running sums of a series' products, from which any segment's fit follows."""
 
     whole: FloatArray  # (pairs, points + 1): products of 1, t, t² and y at a point
@@ -55,7 +55,7 @@ _LEAST_BEND = 1e-12
 _PAIRS = ((0, 1), (1, 1), (0, 2), (1, 2), (2, 2), (0, 3), (1, 3), (2, 3), (3, 3))
 
 
-def running_sums(values: FloatArray, time: FloatArray) -> Sums:
+def running_sums(values: FloatArray, time: FloatArray) -> RunningSums:
     """Sum products of 1, time, its square and values up to each point.
 
     Args:
@@ -69,10 +69,10 @@ def running_sums(values: FloatArray, time: FloatArray) -> Sums:
     for row, (u, v) in enumerate(_PAIRS):
         np.cumsum(rows[u] * rows[v], out=whole[row, 1:])
         np.cumsum(rows[u, 1:] * rows[v, :-1] + rows[u, :-1] * rows[v, 1:], out=lagged[row, 1:])
-    return Sums(whole, lagged)
+    return RunningSums(whole, lagged)
 
 
-def fit_segments(sums: Sums, first: IntArray, end: IntArray, correlations: FloatArray) -> Fits:
+def fit_segments(sums: RunningSums, first: IntArray, end: IntArray, correlations: FloatArray) -> Fits:
     """Fit a level, a line and a parabola to each segment under each correlation.
 
     Args:

@@ -11,7 +11,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import ndimage
 
-from pipeline.analysis.detect.offline.lengths import Fits, Lengths, Sums, describe, fit_segments, running_sums
+from pipeline.analysis.detect.offline.lengths import (
+    Fits,
+    Lengths,
+    RunningSums,
+    describe,
+    fit_segments,
+    running_sums,
+)
 from pipeline.model import FloatArray, IntArray
 
 _ROUNDS = 2  # of partition and variance; a third changed nothing in any family of the zoo
@@ -20,7 +27,7 @@ _AT_ONCE = 4096  # segments: few enough that what is computed of them stays in t
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class SearchBounds:
     """Bounds of the search in one series."""
 
     shortest: int  # points of a segment
@@ -34,7 +41,7 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
+class Segmentation:
     """A segmentation: ``bounds`` are 0, the changes and the number of points."""
 
     bounds: tuple[int, ...]
@@ -44,7 +51,7 @@ class Explanation:
     variance: float  # of the innovations
 
 
-def explain(values: FloatArray, time: FloatArray, rules: Rules) -> Explanation:
+def explain(values: FloatArray, time: FloatArray, rules: SearchBounds) -> Segmentation:
     """Find the changes and the correlation that describe a series in the fewest nats.
 
     Args:
@@ -66,7 +73,9 @@ def explain(values: FloatArray, time: FloatArray, rules: Rules) -> Explanation:
     bounds = _prune(model, chain, rules)
     nats = total + model.total(bounds, rules) - model.total(chain, rules)
     model, bounds = _doubt(model, values, time, bounds, rules)
-    return Explanation(tuple(bounds), model.flat, nats, float(model.correlation[0]), float(model.variance[0]))
+    return Segmentation(
+        tuple(bounds), model.flat, nats, float(model.correlation[0]), float(model.variance[0])
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +97,7 @@ class _Room:
 
 
 def _search(
-    sums: Sums, fits: Fits, variances: FloatArray, room: _Room, rules: Rules, *, flat: bool
+    sums: RunningSums, fits: Fits, variances: FloatArray, room: _Room, rules: SearchBounds, *, flat: bool
 ) -> tuple[float, _Model, list[int]]:
     """Return the fewest nats over correlations and partitions, the model that has them, and the bounds."""
     correlations = np.array(rules.correlations)
@@ -109,7 +118,7 @@ def _search(
 class _Model:
     """The lengths of segments under one correlation, of levels or of all shapes."""
 
-    sums: Sums
+    sums: RunningSums
     correlation: FloatArray  # (1,)
     variance: FloatArray  # (1,)
     flat: bool
@@ -123,14 +132,14 @@ class _Model:
         parts = [slice(at, at + _AT_ONCE) for at in range(0, len(first), _AT_ONCE)]
         return np.concatenate([self.describe(first[part], end[part]).nats[0] for part in parts])
 
-    def total(self, bounds: list[int], rules: Rules) -> float:
+    def total(self, bounds: list[int], rules: SearchBounds) -> float:
         edges = np.array(bounds)
         changes = len(bounds) - 2
         charged = rules.price * changes + rules.first * (changes > 0)
         return float(self.nats(edges[:-1], edges[1:]).sum()) + charged
 
 
-def _positions(values: FloatArray, rules: Rules) -> IntArray:
+def _positions(values: FloatArray, rules: SearchBounds) -> IntArray:
     """Return positions to try: all of a short series, else a grid and where levels differ most."""
     points, shortest = len(values), rules.shortest
     if points <= rules.grid + rules.peaks:
@@ -152,7 +161,7 @@ def _positions(values: FloatArray, rules: Rules) -> IntArray:
     return positions[(positions >= shortest) & (positions <= points - shortest)]
 
 
-def _first_variances(fits: Fits, points: IntArray, rules: Rules) -> FloatArray:
+def _first_variances(fits: Fits, points: IntArray, rules: SearchBounds) -> FloatArray:
     """Return the variance of most short segments around their lines, which few changes touch.
 
     The median of a chi-squared variable with k degrees of freedom is about k (1 − 2 / 9k)³.
@@ -165,7 +174,7 @@ def _first_variances(fits: Fits, points: IntArray, rules: Rules) -> FloatArray:
     return floored
 
 
-def _partition(lengths: Lengths, room: _Room, rules: Rules) -> tuple[FloatArray, IntArray]:
+def _partition(lengths: Lengths, room: _Room, rules: SearchBounds) -> tuple[FloatArray, IntArray]:
     """Return (correlations,) fewest nats and (positions, correlations) the position before each.
 
     Optimal partitioning (Jackson et al. 2005): exact over the positions.
@@ -193,7 +202,7 @@ def _walk(last: IntArray) -> list[int]:
     return chain[::-1]
 
 
-def _variances(lengths: Lengths, room: _Room, last: IntArray, rules: Rules) -> FloatArray:
+def _variances(lengths: Lengths, room: _Room, last: IntArray, rules: SearchBounds) -> FloatArray:
     """Return the variance that each correlation's best partition leaves."""
     row = np.zeros((len(last), len(last)), dtype=np.int64)
     row[room.stop, room.start] = np.arange(len(room.start))
@@ -207,7 +216,7 @@ def _variances(lengths: Lengths, room: _Room, last: IntArray, rules: Rules) -> F
     return floored
 
 
-def _refine(model: _Model, bounds: list[int], rules: Rules) -> list[int]:
+def _refine(model: _Model, bounds: list[int], rules: SearchBounds) -> list[int]:
     """Move each change to its best position between its neighbours, until none moves."""
     bounds = list(bounds)
     for _ in range(_PASSES):
@@ -222,7 +231,7 @@ def _refine(model: _Model, bounds: list[int], rules: Rules) -> list[int]:
     return bounds
 
 
-def _prune(model: _Model, bounds: list[int], rules: Rules) -> list[int]:
+def _prune(model: _Model, bounds: list[int], rules: SearchBounds) -> list[int]:
     """Refine, and leave out changes as long as that shortens the description."""
     bounds = _refine(model, bounds, rules)
     while len(bounds) > 2:
@@ -240,7 +249,7 @@ def _prune(model: _Model, bounds: list[int], rules: Rules) -> list[int]:
 
 
 def _doubt(
-    model: _Model, values: FloatArray, time: FloatArray, bounds: list[int], rules: Rules
+    model: _Model, values: FloatArray, time: FloatArray, bounds: list[int], rules: SearchBounds
 ) -> tuple[_Model, list[int]]:
     """Leave out changes that the noise explains once its memory beyond one AR coefficient counts.
 

@@ -24,7 +24,7 @@ from scipy import stats
 
 from pipeline.analysis.detect.offline.lengths import describe, fit_segments, running_sums
 from pipeline.analysis.detect.offline.scales import Scale, scales
-from pipeline.analysis.detect.offline.search import Explanation, Rules, explain
+from pipeline.analysis.detect.offline.search import SearchBounds, Segmentation, explain
 from pipeline.analysis.detect.offline.season import find_seasons
 from pipeline.analysis.detect.offline.transients import far_runs, replace_transients
 from pipeline.model import BoolArray, FloatArray, IntArray
@@ -124,7 +124,7 @@ class _Described:
     clean: FloatArray  # (points,)
     odd: BoolArray  # (points,) transients
     shortest: int  # points of a segment
-    explanation: Explanation
+    explanation: Segmentation
 
 
 def _shortest(
@@ -152,7 +152,7 @@ def _shortest(
         left = values - component
         for length in _lengths(left, time, shortest, config):
             clean, odd = replace_transients(left, time, longest=length - 1, bound=config.outlier)
-            rules = Rules(
+            rules = SearchBounds(
                 shortest=length,
                 price=config.price * np.log(points) * few,
                 first=config.first * np.log(points) * few,
@@ -197,7 +197,7 @@ def _least_variance(values: FloatArray, clean: FloatArray, config: SegmentConfig
     return max(seen**2, rounding, 1e-12)
 
 
-def _p_values(values: FloatArray, time: FloatArray, explanation: Explanation, shortest: int) -> list[float]:
+def _p_values(values: FloatArray, time: FloatArray, explanation: Segmentation, shortest: int) -> list[float]:
     """Return the p-value of each change: that of the residuals if one shape fits both segments.
 
     The search for the position is accounted for (Šidák).

@@ -45,7 +45,7 @@ class SeasonConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Periods:
+class SeasonPeriods:
     """Seasons of each series."""
 
     daily: BoolArray  # (series,)
@@ -67,7 +67,7 @@ def points_of(period_s: float, resolution_s: float) -> int:
 
 def find_periods(
     values: FloatArray, weights: FloatArray, resolution_s: float, *, config: SeasonConfig | None = None
-) -> Periods:
+) -> SeasonPeriods:
     """Return which series have a significant daily or weekly cycle.
 
     Args:
@@ -96,7 +96,7 @@ def find_periods(
             left = clipped - fold(clipped, weights[rows], day) if has_day else clipped
             weekly[rows] = _periodicity(left, weights[rows], week, missing, config)
     bound = -np.expm1(np.log1p(-config.significance) / 2)
-    return Periods(daily < bound, weekly < bound)
+    return SeasonPeriods(daily < bound, weekly < bound)
 
 
 def decompose(

@@ -13,7 +13,14 @@ from functools import partial
 
 import numpy as np
 
-from pipeline.analysis.detect.change_point import Family, Sums, both_sides, ratio, signed_roots, split_sums
+from pipeline.analysis.detect.change_point import (
+    Family,
+    SideSums,
+    both_sides,
+    ratio,
+    signed_roots,
+    split_sums,
+)
 from pipeline.model import BoolArray, FloatArray, IntArray
 
 SAME_DAYS = 2.0
@@ -33,7 +40,7 @@ class WeekSpan:
 
 
 def beyond_last_week(
-    plain: Sums,
+    plain: SideSums,
     series: tuple[FloatArray, FloatArray],
     earlier: tuple[FloatArray, FloatArray],
     deviation: FloatArray,
@@ -41,7 +48,7 @@ def beyond_last_week(
     *,
     span: WeekSpan,
     doubt: float,
-) -> tuple[FloatArray, Sums]:
+) -> tuple[FloatArray, SideSums]:
     """Return the roots of splits beyond the same splits a week earlier, and the sums with that change.
 
     Args:
@@ -84,9 +91,9 @@ def beyond_last_week(
 
 
 def roots_against_week(
-    sums: Sums,
-    week_ago: Sums,
-    again: Sums,
+    sums: SideSums,
+    week_ago: SideSums,
+    again: SideSums,
     deviation: FloatArray,
     family: Family,
     *,
@@ -94,7 +101,7 @@ def roots_against_week(
     half: BoolArray,
     older: BoolArray,
     doubt: float = 2.0,
-) -> tuple[FloatArray, Sums]:
+) -> tuple[FloatArray, SideSums]:
     """Return standardised roots of changes beyond last week's, and the sums with that change.
 
     Only what went the same way last week is taken out, and no more than there is: what changed then and does
@@ -124,7 +131,7 @@ def roots_against_week(
     beyond = _without(sums, week_ago, lasting, family)
     roots = signed_roots(beyond, family) / (deviation * np.sqrt(1 + lasting**2))
     roots = np.where(np.sign(roots) == way, roots, 0.0)
-    last_week = Sums(week_ago.right, week_ago.right_exposure, again.right, again.right_exposure)
+    last_week = SideSums(week_ago.right, week_ago.right_exposure, again.right, again.right_exposure)
     level = signed_roots(last_week, family) / deviation
     either = np.where(half, _smaller_root(level, roots), 0.0)
     return np.where(whole | (older & ~half), roots, either), beyond
@@ -136,7 +143,7 @@ def _smaller_root(second: FloatArray, roots: FloatArray) -> FloatArray:
     return np.asarray(np.sign(roots) * size)
 
 
-def _undone(sums: Sums, week_ago: Sums, family: Family, way: FloatArray) -> FloatArray:
+def _undone(sums: SideSums, week_ago: SideSums, family: Family, way: FloatArray) -> FloatArray:
     """Return how much of last week's change was gone again before this week's, from 0 to 1.
 
     A step that lasted is none that comes back every week. Of what went the other way there is nothing.
@@ -154,14 +161,16 @@ def _undone(sums: Sums, week_ago: Sums, family: Family, way: FloatArray) -> Floa
     return np.asarray(np.clip(undone, 0.0, 1.0))
 
 
-def _without(sums: Sums, week_ago: Sums, lasting: FloatArray, family: Family) -> Sums:
+def _without(sums: SideSums, week_ago: SideSums, lasting: FloatArray, family: Family) -> SideSums:
     """Remove a share of last week's change from the right side: from values, or from the expectation."""
     if family == "values":
         left = ratio(week_ago.left, week_ago.left_exposure)
         right = ratio(week_ago.right, week_ago.right_exposure)
         moved = sums.right - lasting * (right - left) * sums.right_exposure
-        return Sums(sums.left, sums.left_exposure, moved, sums.right_exposure)
+        return SideSums(sums.left, sums.left_exposure, moved, sums.right_exposure)
     # Half a count more keeps what was not seen at all from weighing infinitely.
     left = (week_ago.left + 0.5) / np.maximum(week_ago.left_exposure, 0.5)
     right = (week_ago.right + 0.5) / np.maximum(week_ago.right_exposure, 0.5)
-    return Sums(sums.left, sums.left_exposure, sums.right, sums.right_exposure * (right / left) ** lasting)
+    return SideSums(
+        sums.left, sums.left_exposure, sums.right, sums.right_exposure * (right / left) ** lasting
+    )

@@ -26,7 +26,7 @@ from pipeline.analysis.detect.change_interval import step_interval
 from pipeline.analysis.detect.expected import values_and_weights
 from pipeline.analysis.detect.matrix import select_rows
 from pipeline.analysis.detect.seasonal.stl import bridge, find_periods, points_of
-from pipeline.analysis.detect.short_term import Windows
+from pipeline.analysis.detect.short_term import WindowIndexes
 from pipeline.analysis.published.kdd2018.butterworth import low_pass
 from pipeline.analysis.published.kdd2018.fourier import remove_cycles
 from pipeline.analysis.published.kdd2018.setups import EFFICIENCY_INFRA, Kdd2018Config
@@ -54,7 +54,7 @@ class Cusum:
 
 def find_kdd2018(
     matrix: SeriesMatrix,
-    windows: Windows,
+    windows: WindowIndexes,
     *,
     direction: Direction = "up",
     config: Kdd2018Config | None = None,

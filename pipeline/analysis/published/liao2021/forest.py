@@ -33,7 +33,7 @@ _ENOUGH_ABOVE = 10
 """Draws with an R² as large after which drawing ends."""
 
 
-class Load(NamedTuple):
+class ReleaseLoad(NamedTuple):
     """Requests and one metric of a release.
 
     Args:
@@ -79,8 +79,8 @@ class ForestComparison:
 
 def compare_forests(
     types: Sequence[str],
-    old: Load,
-    new: Load,
+    old: ReleaseLoad,
+    new: ReleaseLoad,
     seed: int,
     rng: np.random.Generator | None = None,
     draws: int = MOST_DRAWS,
@@ -106,7 +106,7 @@ def compare_forests(
     return ForestComparison(linear.r_squared, p, _effects(types, new, linear, seed), errors)
 
 
-def deviance(old: Load, new: Load, seed: int) -> FloatArray:
+def deviance(old: ReleaseLoad, new: ReleaseLoad, seed: int) -> FloatArray:
     """Return Cohen's d between the errors of the old and the new forest's trees: (new periods,) (step 3).
 
     Trees of the new forest count only if they have not seen the period.
@@ -160,7 +160,7 @@ def _linear(counts: FloatArray, errors: FloatArray) -> _Linear:
     return _Linear(coefficients, 2.0 * special.stdtr(free, -np.abs(t))[1:], r_squared)
 
 
-def _effects(types: Sequence[str], new: Load, linear: _Linear, seed: int) -> tuple[Effect, ...]:
+def _effects(types: Sequence[str], new: ReleaseLoad, linear: _Linear, seed: int) -> tuple[Effect, ...]:
     """Return the types whose requests mean more deviance and a worse metric (step 5)."""
     medians = np.median(new.counts, axis=0)
     at_median = float(linear.coefficients[0] + linear.coefficients[1:] @ medians)
@@ -174,10 +174,10 @@ def _effects(types: Sequence[str], new: Load, linear: _Linear, seed: int) -> tup
 
 
 def _drawn_r_squared(
-    old: Load, new: Load, seed: int, rng: np.random.Generator, draws: int
+    old: ReleaseLoad, new: ReleaseLoad, seed: int, rng: np.random.Generator, draws: int
 ) -> Iterator[FloatArray]:
     """Yield the R² of equal releases, drawn one by one: (1,)."""
-    both = Load(np.concatenate([old.counts, new.counts]), np.concatenate([old.metric, new.metric]))
+    both = ReleaseLoad(np.concatenate([old.counts, new.counts]), np.concatenate([old.metric, new.metric]))
     predicted, seen = trees(both, both.counts, seed)
     unseen = np.maximum((~seen).sum(axis=0), 1)
     fitted = np.where(seen, 0.0, predicted).sum(axis=0) / unseen
@@ -186,11 +186,11 @@ def _drawn_r_squared(
     parts = dependent_signs(Dependence.of(residuals, many), rng, draws)
     for number, signs in enumerate((column for part in parts for column in part.T), start=1):
         metric = fitted + residuals * signs
-        equal = Load(old.counts, metric[:many]), Load(new.counts, metric[many:])
+        equal = ReleaseLoad(old.counts, metric[:many]), ReleaseLoad(new.counts, metric[many:])
         yield np.array([_linear(new.counts, deviance(*equal, seed + 2 * number)).r_squared])
 
 
-def trees(load: Load, counts: FloatArray, seed: int) -> tuple[FloatArray, BoolArray]:
+def trees(load: ReleaseLoad, counts: FloatArray, seed: int) -> tuple[FloatArray, BoolArray]:
     """Fit a forest, and predict the metric by each of its trees.
 
     Args:

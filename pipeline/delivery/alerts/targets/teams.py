@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pipeline.delivery.alerts.markup import Span, as_adaptive_card
+from pipeline.delivery.alerts.markup import StyledText, as_adaptive_card
 from pipeline.delivery.alerts.message import Note
 from pipeline.delivery.alerts.secret import Secret
 from pipeline.delivery.alerts.targets.base import Target
@@ -24,7 +24,7 @@ class Teams(Target):
             "type": "AdaptiveCard",
             "version": "1.4",
             "fallbackText": note.title,
-            "body": as_adaptive_card([(Span(note.title, "bold"),), *note.lines]),
+            "body": as_adaptive_card([(StyledText(note.title, "bold"),), *note.lines]),
         }
         if note.link:
             card["actions"] = [{"type": "Action.OpenUrl", "title": "Open its page", "url": note.link}]

@@ -30,7 +30,7 @@ _NOT_SAID = "(not said)"
 
 
 @dataclass(frozen=True, slots=True)
-class Sender:
+class SampleSender:
     """Samples of one host, release or label."""
 
     name: str
@@ -39,7 +39,7 @@ class Sender:
     gcpu: float | None  # of the requested element; None without one
 
 
-def senders_of(strata: StrataMatrix, by: str) -> list[Sender]:
+def senders_of(strata: StrataMatrix, by: str) -> list[SampleSender]:
     """Return the senders of samples by host, release or a label, the largest first."""
     totals, counted = strata.totals.sum(axis=1), strata.counted_totals
     whole = float(totals.sum())
@@ -52,7 +52,7 @@ def senders_of(strata: StrataMatrix, by: str) -> list[Sender]:
         samples = float(totals[rows].sum())
         total = float(counted[rows].sum())
         gcpu = float(np.sum(inside[rows])) / total if inside is not None and total else None
-        senders.append(Sender(name, samples, samples / whole if whole else 0.0, gcpu))
+        senders.append(SampleSender(name, samples, samples / whole if whole else 0.0, gcpu))
     return sorted(senders, key=lambda sender: (-sender.samples, sender.name))[:_MOST_SENDERS]
 
 

@@ -21,7 +21,7 @@ FRESH_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class DoctorFindings:
     """Findings, and their time."""
 
     at: float
@@ -32,10 +32,10 @@ class Diagnosis:
     """The last check of broker and store; one check serves all requests."""
 
     def __init__(self) -> None:
-        self._last: Found | None = None
+        self._last: DoctorFindings | None = None
         self._looking = asyncio.Lock()
 
-    async def look(self, request: web.Request) -> Found | None:
+    async def look(self, request: web.Request) -> DoctorFindings | None:
         """Return the findings; None if the dashboard has nothing to check."""
         site = site_of(request)
         if site.sources.diagnose is None:
@@ -44,7 +44,7 @@ class Diagnosis:
             now = site.sources.clock()
             if self._last is None or now - self._last.at > FRESH_S:
                 findings = await asyncio.to_thread(site.sources.diagnose)
-                self._last = Found(
+                self._last = DoctorFindings(
                     now, sorted(findings, key=lambda finding: WORST_FIRST.index(finding.status))
                 )
             return self._last

@@ -13,7 +13,7 @@ from pipeline.messages.ledger import entry_from_json
 from pipeline.model.errors import ConfigError
 from pipeline.model.frames import element
 from pipeline.storage.interface import RowQuery
-from pipeline.views.dashboard.comparison import Side, read_comparison
+from pipeline.views.dashboard.comparison import ComparedSide, read_comparison
 from pipeline.views.dashboard.figures import SPANS, draw_series, figure_json, fitted, span_of
 from pipeline.views.dashboard.flames import annotated, flames_of
 from pipeline.views.dashboard.item import OPEN, STATES, Item, similar
@@ -230,7 +230,7 @@ async def show_flames(request: web.Request) -> web.Response:
         before = (windows.start, item.change_time - workload.resolution_s)
         after_end = max(windows.end, item.change_time + workload.analysis_s + workload.extended_s)
         after = (item.change_time + workload.resolution_s, after_end)
-        sides = Side(before, senders), Side(after, senders)
+        sides = ComparedSide(before, senders), ComparedSide(after, senders)
         comparison = read_comparison(site.store, item.service, sides)
         return site.render(
             request,

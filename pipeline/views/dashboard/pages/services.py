@@ -37,7 +37,7 @@ _LIGHT = ("id", "workload", "metric_kind", "metric", "change_time", "before", "a
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class FunnelStage:
     """One step of a day's funnel."""
 
     step: str
@@ -46,7 +46,7 @@ class Stage:
     left: int
 
 
-def funnel_of(steps: Sequence[str]) -> list[Stage]:
+def funnel_of(steps: Sequence[str]) -> list[FunnelStage]:
     """Return the funnel of candidates by the step that dropped each; empty for reported ones.
 
     Steps that dropped nothing are left out.
@@ -56,7 +56,7 @@ def funnel_of(steps: Sequence[str]) -> list[Stage]:
     for step in funnel_steps(dropped):
         if dropped[step]:
             left -= dropped[step]
-            stages.append(Stage(step, step_of(step).question, dropped[step], left))
+            stages.append(FunnelStage(step, step_of(step).question, dropped[step], left))
     return stages
 
 

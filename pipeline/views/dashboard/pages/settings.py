@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from aiohttp import web
 
 from pipeline.analysis.feedback import (
-    Judged,
+    AnsweredEvent,
     Precision,
     Proposal,
     Roc,
@@ -17,7 +17,7 @@ from pipeline.analysis.feedback import (
     precision_table,
     propose_thresholds,
 )
-from pipeline.analysis.feedback.comparison import Line, Setting, fewer, more, tally
+from pipeline.analysis.feedback.comparison import RegressionLine, TriedBounds, fewer, more, tally
 from pipeline.analysis.feedback.thresholds import Measure, rocs_of
 from pipeline.model.errors import ConfigError
 from pipeline.model.units import DAY_S
@@ -40,7 +40,7 @@ _BOUNDS = ("threshold", "chance", "other_threshold", "other_chance")
 class _Found:
     """Data of a workload: the list under two settings, and answers to its events."""
 
-    lines: tuple[Line, ...] = ()
+    lines: tuple[RegressionLine, ...] = ()
     rocs: tuple[Roc, ...] = ()
     precision: tuple[Precision, ...] = ()
     proposals: tuple[Proposal, ...] = ()
@@ -88,7 +88,9 @@ async def show_compared(request: web.Request) -> web.Response:
     )
 
 
-def _read(site: Site, workload: Workload, service: str | None, tried: tuple[Setting, Setting]) -> _Found:
+def _read(
+    site: Site, workload: Workload, service: str | None, tried: tuple[TriedBounds, TriedBounds]
+) -> _Found:
     now = site.sources.clock()
     lines = gather_comparison(site.store, workload, service, (now - SPAN_S, now), tried)
     answered = gather_answered(site.store, service)
@@ -105,7 +107,7 @@ def _read(site: Site, workload: Workload, service: str | None, tried: tuple[Sett
 
 
 def _proposals(
-    judged: Sequence[Judged], present: Mapping[str, tuple[Measure, float]]
+    judged: Sequence[AnsweredEvent], present: Mapping[str, tuple[Measure, float]]
 ) -> tuple[Proposal, ...]:
     """Return the proposals for each service, for each share of KEEPS that makes a difference."""
     every = [
@@ -120,7 +122,7 @@ def _proposals(
     return tuple(item for proposals in by_service.values() for item in proposals.values())
 
 
-def _tried(workload: Workload, query: Mapping[str, str]) -> tuple[Setting, Setting]:
+def _tried(workload: Workload, query: Mapping[str, str]) -> tuple[TriedBounds, TriedBounds]:
     """Return both tried settings: the left is the present one unless the URL has another."""
     bounds = {name: _bound(name, query.get(name, "")) for name in _BOUNDS}
     return (

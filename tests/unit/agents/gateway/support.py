@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from agents.gateway.base import Receiver
-from agents.gateway.counts import Counts
-from agents.gateway.intake import Intake, Rules
+from agents.gateway.base import PushProtocol
+from agents.gateway.counts import GatewayCounts
+from agents.gateway.intake import IntakeRules, RequestIntake
 from agents.gateway.receivers import RECEIVERS
 from agents.gateway.server import make_app
 from pipeline.messages.measurements import decode_profile
@@ -42,14 +42,14 @@ class Outbox:
 class Bench:
     """A gateway under test: its clock stands still until it is set."""
 
-    rules: Rules = field(default_factory=Rules)
+    rules: IntakeRules = field(default_factory=IntakeRules)
     outbox: Outbox = field(default_factory=Outbox)
     now: float = NOW
-    receivers: Sequence[Receiver] = RECEIVERS
+    receivers: Sequence[PushProtocol] = RECEIVERS
 
     def __post_init__(self) -> None:
-        self.counts = Counts(lambda: self.now, [receiver.name for receiver in self.receivers])
-        self.intake = Intake(self.rules, self.outbox, self.counts, clock=lambda: self.now)
+        self.counts = GatewayCounts(lambda: self.now, [receiver.name for receiver in self.receivers])
+        self.intake = RequestIntake(self.rules, self.outbox, self.counts, clock=lambda: self.now)
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator[Client]:

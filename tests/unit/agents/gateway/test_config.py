@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from agents.gateway.access import EVERYBODY
 from agents.gateway.config import load_rules
 from agents.gateway.labels import DEFAULT_NAMES
-from agents.gateway.quota import Budget, Rates
+from agents.gateway.quota import Rates, TokenBuckets
 from pipeline.cli import smidgen
 from pipeline.model.errors import ConfigError
 
@@ -81,7 +81,7 @@ def test_other_machines_need_a_token() -> None:
 
 
 def test_a_budget_is_overdrawn_once_and_paid_back() -> None:
-    budget = Budget(burst_s=60)
+    budget = TokenBuckets(burst_s=60)
     budget.spend("shop", 1000, 10, now=0)  # 100 s of the rate
     assert budget.wait_s("shop", now=0) == 40
     assert budget.wait_s("shop", now=40) == 0
@@ -91,7 +91,7 @@ def test_a_budget_is_overdrawn_once_and_paid_back() -> None:
 
 
 def test_a_budget_forgets_who_was_quiet_longest() -> None:
-    budget = Budget(burst_s=0, remembered=2)
+    budget = TokenBuckets(burst_s=0, remembered=2)
     for name in ("a", "b", "c"):
         budget.spend(name, 10, 1, now=0)
     assert [budget.wait_s(name, now=0) for name in "abc"] == [0, 10, 10]

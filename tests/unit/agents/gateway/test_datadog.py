@@ -10,7 +10,7 @@ import cramjam
 import pytest
 
 from agents.gateway import datadog
-from agents.gateway.base import Decoded, Refusal, Request, Setup
+from agents.gateway.base import Decoded, DecodeSetup, Refusal, Request
 from agents.gateway.intake import decode_request
 from agents.gateway.receivers import RECEIVERS
 from agents.profiles.formats import AUTO, Measure, ProfileSource, find_format
@@ -23,7 +23,7 @@ from tests.unit.agents.gateway.support import NOW, stacks_of
 
 def decode(body: bytes, headers: Mapping[str, str] = {}) -> Decoded:
     sent = Request("/profiling/v1/input", body, NOW, "10.1.2.3", {}, {**requests.FORM, **headers})
-    return decode_request(datadog.RECEIVER, sent, Setup())
+    return decode_request(datadog.RECEIVER, sent, DecodeSetup())
 
 
 def profiles(decoded: Decoded) -> list[Profile]:

@@ -14,8 +14,8 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from agents.gateway.access import Client
-from agents.gateway.fleet import FORGET_S, Fleet, Statuses
-from agents.gateway.intake import Rules
+from agents.gateway.fleet import FORGET_S, AgentFleet, Statuses
+from agents.gateway.intake import IntakeRules
 from agents.gateway.service import Endpoint, serve
 from agents.host.fleet import FleetClient, encode_status
 from agents.host.fleet.status import MAX_STATUS_BYTES, decode_view
@@ -71,7 +71,7 @@ def test_wrong_rules_are_one_line_and_leave_those_before(
     assert "stay as they were" in record.message
     assert complaint in record.message
     with pytest.raises(ConfigError, match=complaint):
-        FleetBench(bench.path, Rules())
+        FleetBench(bench.path, IntakeRules())
     assert run_command(["gateway", "--listen", "127.0.0.1:0", "--agents", str(bench.path)]) == 2
     assert complaint in capsys.readouterr().err
 
@@ -145,7 +145,7 @@ async def test_a_token_is_asked_for(
 ) -> None:
     file = tmp_path / "fleet.yaml"
     file.write_text(ONE_RULE)
-    bench = FleetBench(file, Rules(clients=(Client("team", TOKEN, ("till*",)),)))
+    bench = FleetBench(file, IntakeRules(clients=(Client("team", TOKEN, ("till*",)),)))
     headers = {"Authorization": authorization}
     async with TestClient(TestServer(bench.app)) as client:
         answer = await client.request(method, path, data=encode_status(STATUS), headers=headers)
@@ -175,6 +175,6 @@ def test_a_signal_has_the_rules_read_again(tmp_path: Path) -> None:
                 break
         os.kill(os.getpid(), signal.SIGTERM)
 
-    fleet = Fleet(file, clock=lambda: NOW)
+    fleet = AgentFleet(file, clock=lambda: NOW)
     endpoint = Endpoint(("127.0.0.1", 0), None, 1024**2, fleet=fleet)
-    assert asyncio.run(serve(Rules(), connect, endpoint, clock=lambda: NOW, ready=ready))
+    assert asyncio.run(serve(IntakeRules(), connect, endpoint, clock=lambda: NOW, ready=ready))

@@ -9,7 +9,7 @@ import pytest
 
 from agents.gateway import grpc_server
 from agents.gateway.access import EVERYBODY, Client
-from agents.gateway.intake import Rules
+from agents.gateway.intake import IntakeRules
 from agents.gateway.quota import Rates
 from agents.gateway.receivers import RECEIVERS
 from tests.support.gateway_requests import exported, pprof, written
@@ -21,7 +21,7 @@ EXPORT = "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/
 WRITE = "/parca.profilestore.v1alpha1.ProfileStoreService/WriteRaw"
 TOKEN = "correct horse"
 TILL = (EXPORT, exported("till").SerializeToString())
-SLOW = Rules(clients=(Client(EVERYBODY, rates=Rates(0.01)),))
+SLOW = IntakeRules(clients=(Client(EVERYBODY, rates=Rates(0.01)),))
 
 
 def call(bench: Bench, *calls: tuple[str, bytes], token: str = TOKEN) -> list[Any]:
@@ -45,7 +45,7 @@ def call(bench: Bench, *calls: tuple[str, bytes], token: str = TOKEN) -> list[An
 
 
 def test_otlp_and_parca() -> None:
-    bench = Bench(Rules(clients=(Client("team", TOKEN),)))
+    bench = Bench(IntakeRules(clients=(Client("team", TOKEN),)))
     export, write = exported("shop").SerializeToString(), written(pprof()).SerializeToString()
     assert call(bench, (EXPORT, export), (WRITE, write)) == [b"", b""]
     first, second = bench.outbox.profiles()
@@ -57,7 +57,7 @@ def test_otlp_and_parca() -> None:
     ("bench", "last", "code", "retry"),
     [
         pytest.param(
-            Bench(Rules(clients=(Client("a", "other"),))), TILL, "UNAUTHENTICATED", False, id="token"
+            Bench(IntakeRules(clients=(Client("a", "other"),))), TILL, "UNAUTHENTICATED", False, id="token"
         ),
         pytest.param(Bench(outbox=Outbox(room=1)), TILL, "UNAVAILABLE", True, id="full"),
         pytest.param(Bench(SLOW), TILL, "RESOURCE_EXHAUSTED", True, id="rate"),

@@ -9,7 +9,7 @@ import pytest
 
 import smidgen.inprocess as smidgen_sampler
 from agents.gateway import profile_message
-from agents.gateway.base import Decoded, Request, Setup
+from agents.gateway.base import Decoded, DecodeSetup, Request
 from agents.gateway.intake import decode_request
 from agents.inprocess.messages import Interval, build_messages
 from agents.inprocess.options import Identity
@@ -29,8 +29,8 @@ def sent(end: float = NOW, **changed: Any) -> bytes:
     return json.dumps(json.loads(message.value) | changed).encode()
 
 
-def decode(body: bytes, setup: Setup | None = None) -> Decoded:
-    return decode_request(profile_message.RECEIVER, Request("/profiles", body, NOW), setup or Setup())
+def decode(body: bytes, setup: DecodeSetup | None = None) -> Decoded:
+    return decode_request(profile_message.RECEIVER, Request("/profiles", body, NOW), setup or DecodeSetup())
 
 
 def test_a_message_of_the_sampler_is_taken_as_it_is() -> None:
@@ -67,7 +67,7 @@ def test_a_message_that_is_sent_again_has_the_same_id() -> None:
 )
 def test_what_makes_no_sense_is_refused(body: bytes) -> None:
     with pytest.raises(InvalidMessage):
-        profile_message.decode(Request("/profiles", body, NOW), Setup())
+        profile_message.decode(Request("/profiles", body, NOW), DecodeSetup())
 
 
 def test_the_gateway_answers_and_publishes_once() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agents.gateway.intake import Rules
+from agents.gateway.intake import IntakeRules
 from agents.gateway.rate_plan import FALL_S, RATES_HZ, RISE_S, Need, RatePlan, plan_rate, target_of
 from agents.host.fleet import AgentStatus, ServicePlan, encode_status
 from agents.host.fleet.status import SILENT_S, decode_rates, decode_view
@@ -69,7 +69,7 @@ class Controller:
     def __init__(self, folder: Path, rule: str = "{service: shop}") -> None:
         path = folder / "fleet.yaml"
         path.write_text(f"rules: [{rule}]")
-        self.bench = FleetBench(path, Rules(), workloads=SMALL)
+        self.bench = FleetBench(path, IntakeRules(), workloads=SMALL)
 
     def hear(self, hosts: int, cpus: float = 1.0, **changes: Any) -> dict[str, float]:
         """Have so many hosts report; return what the last is answered."""

@@ -10,7 +10,7 @@ import pytest
 from google.protobuf import json_format
 
 from agents.gateway import otlp_profiles, parca, pprof_upload, pyroscope_ingest, pyroscope_push
-from agents.gateway.base import Decoded, Receiver, Refusal, Request, Result, Setup
+from agents.gateway.base import Decoded, DecodeSetup, PushProtocol, Refusal, Request, RequestResult
 from agents.gateway.grpc_server import peer_address
 from agents.gateway.intake import decode_request
 from agents.gateway.labels import DEFAULT_NAMES, LabelNames
@@ -43,8 +43,8 @@ def request(body: bytes, headers: Mapping[str, str] = PROTO, **query: str) -> Re
     return Request("/", body, NOW, "10.1.2.3", query, headers)
 
 
-def decode(receiver: Receiver, sent: Request, setup: Setup | None = None) -> Decoded:
-    return decode_request(receiver, sent, setup or Setup())
+def decode(receiver: PushProtocol, sent: Request, setup: DecodeSetup | None = None) -> Decoded:
+    return decode_request(receiver, sent, setup or DecodeSetup())
 
 
 def profiles(decoded: Decoded) -> list[Profile]:
@@ -133,11 +133,11 @@ JSON = {"content-type": "application/json"}
         pytest.param(parca.RECEIVER, request(as_json({"labels": PAIRS}), JSON), id="parca JSON"),
     ],
 )
-def test_raw_profiles_of_series(receiver: Receiver, sent: Request) -> None:
+def test_raw_profiles_of_series(receiver: PushProtocol, sent: Request) -> None:
     (profile,) = profiles(decode(receiver, sent))
     assert (profile.service, profile.host, profile.rate_hz) == ("shop", "h1", 100)
     assert stacks_of(profile) == STACKS
-    result = Result(200, "took 1")
+    result = RequestResult(200, "took 1")
     assert receiver.reply(sent, result).body == (b"{}" if sent.media_type == "application/json" else b"")
 
 
@@ -178,7 +178,7 @@ def test_a_few_bytes_that_stand_for_many_frames_are_refused() -> None:
 @pytest.mark.parametrize("receiver", RECEIVERS, ids=lambda receiver: receiver.name)
 @pytest.mark.parametrize("body", [b"", b"\xff" * 40, b'{"series": 3}', b"[]", b'{"series": [{"labels": 1}]}'])
 @pytest.mark.parametrize("headers", [PROTO, JSON, FORM, {}], ids=str)
-def test_garbage_is_refused(receiver: Receiver, body: bytes, headers: Mapping[str, str]) -> None:
+def test_garbage_is_refused(receiver: PushProtocol, body: bytes, headers: Mapping[str, str]) -> None:
     sent = request(body, headers, service="shop", name="shop")
     refused = None
     try:
@@ -196,15 +196,15 @@ def test_otlp_profiles_of_two_services_and_of_none() -> None:
     assert (found[0].release, found[0].rate_hz) == ("7", 20)
     assert (found[0].start, found[0].end) == (NOW - 10, NOW)
     assert stacks_of(found[0]) == {"main;price": 7}
-    answer = otlp_profiles.RECEIVER.reply(sent, Result(200, "", skipped=decoded.skipped))
+    answer = otlp_profiles.RECEIVER.reply(sent, RequestResult(200, "", skipped=decoded.skipped))
     said = otlp_profiles.ANSWERS["Response"].FromString(answer.body).partial_success
     assert (said.rejected, said.error_message) == (1, b"labels: name no service")
 
 
 def test_otlp_answers_nothing_where_all_was_taken_and_a_status_where_nothing_was() -> None:
     sent = request(b"")
-    assert otlp_profiles.RECEIVER.reply(sent, Result(200, "took 1")).body == b""
-    refused = otlp_profiles.RECEIVER.reply(sent, Result(503, "full", "full", retry_s=5)).body
+    assert otlp_profiles.RECEIVER.reply(sent, RequestResult(200, "took 1")).body == b""
+    refused = otlp_profiles.RECEIVER.reply(sent, RequestResult(503, "full", "full", retry_s=5)).body
     assert otlp_profiles.ANSWERS["Status"].FromString(refused).code == 14
 
 
@@ -220,13 +220,13 @@ def test_otlp_as_json_is_read_as_its_protocol_buffer_is() -> None:
     assert [(each.service, each.release, each.start, stacks_of(each)) for each in found] == [
         (each.service, each.release, each.start, stacks_of(each)) for each in wanted
     ]
-    answer = otlp_profiles.RECEIVER.reply(sent, Result(200, "", skipped=decoded.skipped))
+    answer = otlp_profiles.RECEIVER.reply(sent, RequestResult(200, "", skipped=decoded.skipped))
     assert orjson.loads(answer.body)["partialSuccess"] == {
         "rejectedProfiles": "1",
         "errorMessage": "labels: name no service",
     }
-    assert otlp_profiles.RECEIVER.reply(sent, Result(200, "took 1")).body == b"{}"
-    refused = otlp_profiles.RECEIVER.reply(sent, Result(503, "full", "full"))
+    assert otlp_profiles.RECEIVER.reply(sent, RequestResult(200, "took 1")).body == b"{}"
+    refused = otlp_profiles.RECEIVER.reply(sent, RequestResult(503, "full", "full"))
     assert orjson.loads(refused.body) == {"code": 14, "message": "full"}
 
 
@@ -262,7 +262,7 @@ def test_an_idle_service_makes_an_interval_without_samples() -> None:
 def test_names_of_labels_can_be_set(labels: Mapping[str, str], service: str, host: str) -> None:
     names = LabelNames({**DEFAULT_NAMES, "service": ("team_service", "service_name")}, keep=("zone",))
     sent = request(pushed(pprof(), labels={**labels, "zone": "z"}).SerializeToString())
-    (profile,) = profiles(decode(pyroscope_push.RECEIVER, sent, Setup(names)))
+    (profile,) = profiles(decode(pyroscope_push.RECEIVER, sent, DecodeSetup(names)))
     assert (profile.service, profile.host, profile.labels) == (service, host, {"zone": "z"})
 
 

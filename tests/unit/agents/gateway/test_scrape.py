@@ -15,7 +15,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from agents.gateway.scrape import Scraper, wait_s
-from agents.gateway.targets import Target, load_targets
+from agents.gateway.targets import ScrapeTarget, load_targets
 from pipeline.messages.measurements import decode_profile
 from pipeline.model.errors import ConfigError
 from tests.support.gateway_requests import pprof
@@ -54,11 +54,13 @@ func main() {
 """
 
 
-def target(url: str, interval_s: float = 1.0, seconds: int = 1) -> Target:
-    return Target("shop", url, (("service", "shop"), ("host", "a"), ("region", "eu")), seconds, interval_s)
+def target(url: str, interval_s: float = 1.0, seconds: int = 1) -> ScrapeTarget:
+    return ScrapeTarget(
+        "shop", url, (("service", "shop"), ("host", "a"), ("region", "eu")), seconds, interval_s
+    )
 
 
-async def fetched(bench: Bench, wanted: Target, now: float = NOW) -> None:
+async def fetched(bench: Bench, wanted: ScrapeTarget, now: float = NOW) -> None:
     scraper = Scraper(bench.intake, clock=lambda: bench.now)
     bench.now = now + wait_s(wanted, now) - 0.01  # just before its moment
     scraper.follow([wanted])
@@ -107,7 +109,7 @@ def test_what_cannot_be_used_is_counted_by_reason(status: int, body: bytes, outc
 
 
 def test_moments_are_spread_over_the_interval() -> None:
-    targets = [Target(f"shop {n}", "http://a/", (), 10, 60.0) for n in range(200)]
+    targets = [ScrapeTarget(f"shop {n}", "http://a/", (), 10, 60.0) for n in range(200)]
     waits = sorted(wait_s(one, NOW) for one in targets)
     assert waits[0] < 2
     assert waits[-1] > 58

@@ -12,8 +12,8 @@ import pytest
 
 from agents.gateway import pprof_upload
 from agents.gateway.access import EVERYBODY, Client
-from agents.gateway.base import Request, Setup
-from agents.gateway.intake import Rules
+from agents.gateway.base import DecodeSetup, Request
+from agents.gateway.intake import IntakeRules
 from agents.gateway.quota import Rates
 from agents.gateway.receivers import RECEIVERS
 from agents.gateway.server import make_app
@@ -46,7 +46,7 @@ async def test_a_profile_becomes_a_message() -> None:
 
 def test_equal_files_of_two_addresses_are_two() -> None:
     found = [
-        pprof_upload.RECEIVER.decode(Request("/pprof", STACKS, NOW, peer, {"service": "shop"}), Setup())
+        pprof_upload.RECEIVER.decode(Request("/pprof", STACKS, NOW, peer, {"service": "shop"}), DecodeSetup())
         for peer in ("10.0.0.1", "10.0.0.2", "10.0.0.2")
     ]
     assert len({part.id for decoded in found for part in decoded.parts}) == 2
@@ -93,13 +93,13 @@ async def test_what_is_sent_again_is_published_once() -> None:
     ],
 )
 async def test_a_token_is_asked_for(headers: dict[str, str], status: int) -> None:
-    bench = Bench(Rules(clients=(Client("shop-team", TOKEN),)))
+    bench = Bench(IntakeRules(clients=(Client("shop-team", TOKEN),)))
     assert (await post(bench, UPLOAD, STACKS, **headers))[0] == status
     assert len(bench.outbox.messages) == (status == 200)
 
 
 async def test_a_client_sends_its_services_only() -> None:
-    bench = Bench(Rules(clients=(Client("shop-team", TOKEN, ("till*",)),)))
+    bench = Bench(IntakeRules(clients=(Client("shop-team", TOKEN, ("till*",)),)))
     assert (await post(bench, Authorization=f"Bearer {TOKEN}"))[0] == 403
     assert bench.outbox.messages == []
 
@@ -121,7 +121,7 @@ async def test_a_client_sends_its_services_only() -> None:
     ],
 )
 async def test_bodies_are_unpacked_within_a_bound(encoding: str, data: bytes, status: int) -> None:
-    bench = Bench(Rules(setup=Setup(max_unpacked_bytes=100_000)))
+    bench = Bench(IntakeRules(setup=DecodeSetup(max_unpacked_bytes=100_000)))
     assert (await post(bench, data=data, Content_Encoding=encoding))[0] == status
     assert len(bench.outbox.messages) == (status == 200)
 
@@ -155,13 +155,13 @@ async def test_what_makes_no_sense_is_refused_in_one_line(path: str) -> None:
 @pytest.mark.parametrize(
     "rules",
     [
-        pytest.param(Rules(default=Rates(samples_per_s=0.01)), id="samples of a service"),
-        pytest.param(Rules(services={"shop": Rates(bytes_per_s=1)}), id="bytes of a service"),
-        pytest.param(Rules(clients=(Client(EVERYBODY, rates=Rates(0.01)),)), id="samples of a client"),
-        pytest.param(Rules(clients=(Client(EVERYBODY, rates=Rates(0, 0.1)),)), id="bytes of a client"),
+        pytest.param(IntakeRules(default=Rates(samples_per_s=0.01)), id="samples of a service"),
+        pytest.param(IntakeRules(services={"shop": Rates(bytes_per_s=1)}), id="bytes of a service"),
+        pytest.param(IntakeRules(clients=(Client(EVERYBODY, rates=Rates(0.01)),)), id="samples of a client"),
+        pytest.param(IntakeRules(clients=(Client(EVERYBODY, rates=Rates(0, 0.1)),)), id="bytes of a client"),
     ],
 )
-async def test_who_is_over_a_rate_waits_as_long_as_the_answer_says(rules: Rules) -> None:
+async def test_who_is_over_a_rate_waits_as_long_as_the_answer_says(rules: IntakeRules) -> None:
     bench = Bench(rules)
     async with bench.client() as client:
         assert (await client.post(UPLOAD, data=STACKS)).status == 200

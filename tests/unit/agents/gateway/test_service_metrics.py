@@ -16,10 +16,10 @@ from google.protobuf import json_format
 
 from agents.gateway import service
 from agents.gateway.access import Client as Sender
-from agents.gateway.intake import Rules
+from agents.gateway.intake import IntakeRules
 from agents.gateway.scrape import Scraper
 from agents.gateway.service_metrics import ServiceMetrics
-from agents.gateway.targets import Target
+from agents.gateway.targets import ScrapeTarget
 from agents.metrics import MetricMap
 from agents.metrics.otlp import OTLP_METRICS
 from agents.metrics.remote_write import REMOTE_WRITE, V2_TYPE
@@ -121,7 +121,9 @@ async def test_a_service_that_gets_slower_has_the_right_p99(send: Send) -> None:
 
 async def test_a_client_adds_nothing_to_a_service_that_is_not_its_own() -> None:
     metrics = ServiceMetrics(MetricMap.model_validate(SETTINGS))
-    bench = Bench(Rules(clients=(Sender("other", "a-long-secret", ("other",)),)), receivers=metrics.receivers)
+    bench = Bench(
+        IntakeRules(clients=(Sender("other", "a-long-secret", ("other",)),)), receivers=metrics.receivers
+    )
     async with bench.client() as client:
         headers = {"Authorization": "Bearer a-long-secret", "Content-Encoding": "snappy"}
         headers["Content-Type"] = "application/x-protobuf"
@@ -170,7 +172,7 @@ async def test_pages_of_metrics_are_fetched() -> None:
     app.router.add_get("/metrics", page)
     async with TestServer(app) as server:
         labels = (("service", "shop"), ("host", "a"))
-        target = Target("shop", str(server.make_url("/metrics")), labels, 0, 0.01, "metrics")
+        target = ScrapeTarget("shop", str(server.make_url("/metrics")), labels, 0, 0.01, "metrics")
         scraper = Scraper(bench.intake, metrics.fetched, clock=lambda: bench.now)
         scraper.follow([target])
         async with asyncio.timeout(60):
@@ -207,7 +209,7 @@ async def away() -> NoReturn:
 
 def serve(ready: Callable[[list[str]], None]) -> bool:
     endpoint = service.Endpoint(("127.0.0.1", 0), None, 1024**2)
-    serving = service.serve(Rules(), away, endpoint, clock=lambda: NOW, ready=ready)
+    serving = service.serve(IntakeRules(), away, endpoint, clock=lambda: NOW, ready=ready)
     return asyncio.run(asyncio.wait_for(serving, 60))
 
 

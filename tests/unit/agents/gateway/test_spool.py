@@ -13,7 +13,7 @@ import pytest
 from aiohttp import ClientSession
 
 from agents.gateway import service
-from agents.gateway.intake import Rules
+from agents.gateway.intake import IntakeRules
 from agents.gateway.service import BufferedOutbox, Endpoint, SpoolOptions
 from pipeline.cli import run
 from pipeline.model.errors import ConfigError
@@ -40,7 +40,9 @@ def serve(endpoint: Endpoint, broker: FakeBroker, work: Work) -> bool:
         tasks.append(asyncio.get_running_loop().create_task(do(addresses[0])))
 
     async def main() -> bool:
-        complete = await service.serve(Rules(), broker.connect, endpoint, clock=lambda: NOW, ready=ready)
+        complete = await service.serve(
+            IntakeRules(), broker.connect, endpoint, clock=lambda: NOW, ready=ready
+        )
         await tasks[0]
         return complete
 

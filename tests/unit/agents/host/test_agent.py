@@ -13,7 +13,7 @@ import pytest
 from agents.host.adaptive import FASTEST_HZ, AdaptiveRates
 from agents.host.agent import Edges, HostAgent
 from agents.host.numbers import summary
-from agents.host.rules import Condition, How, Rule
+from agents.host.rules import Condition, How, ProcessRule
 from agents.host.rules_file import HostConfig
 from agents.publishing.pending import Tally
 from agents.publishing.publisher import Delivery
@@ -24,7 +24,7 @@ from tests.unit.agents.host.proc_tree import ProcTree
 
 OWN = 2**22 + 5  # of nobody
 NOTHING = Delivery(Tally(), Tally(), Tally())
-RULES = (Rule(Condition(command=re.compile("shop")), service="shop", how=How(kernel="fake")),)
+RULES = (ProcessRule(Condition(command=re.compile("shop")), service="shop", how=How(kernel="fake")),)
 
 
 class Host:
@@ -102,7 +102,7 @@ def test_processes_beyond_the_bound_are_reported_once(
 def test_other_rules_end_what_they_do_not_take(host: Host, pid: int) -> None:
     host.tree.add(pid, "python shop")
     host.agent.scan()
-    host.agent.use(HostConfig((Rule(ignore=True),), interval_s=0.2))
+    host.agent.use(HostConfig((ProcessRule(ignore=True),), interval_s=0.2))
     host.agent.scan()
     assert host.agent.state(NOTHING, 0).processes["sampled"] == 0
     assert host.agent.state(NOTHING, 0).processes["passed"] == 1
@@ -113,7 +113,7 @@ def test_a_planned_rate_is_followed_while_it_runs(tmp_path: Path, kernels: FakeK
     kernels.streams = True
     hows = [How(kernel="fake", planned=True, threshold=share) for share in (None, 0.001, 0.0005)]
     conditions = [Condition(command=re.compile(f"shop {number}")) for number in range(3)]
-    rules = [Rule(each, service="shop", how=how) for each, how in zip(conditions, hows, strict=True)]
+    rules = [ProcessRule(each, service="shop", how=how) for each, how in zip(conditions, hows, strict=True)]
     host = Host(tmp_path, HostConfig(tuple(rules), interval_s=0.2))
     host.tree.add(pid, "python shop 0", cpu_s=9.0)
     host.agent.scan()
@@ -153,7 +153,7 @@ def test_an_adaptive_rate_follows_the_samples(
     monkeypatch.setattr(AdaptiveRates, "end_window", slowed)
     kernels.streams = True
     how = How(rate_hz=FASTEST_HZ, adaptive=True, kernel="fake")
-    host = Host(tmp_path, HostConfig((Rule(service="shop", how=how),), interval_s=0.2))
+    host = Host(tmp_path, HostConfig((ProcessRule(service="shop", how=how),), interval_s=0.2))
     host.tree.add(pid, "python shop")
     host.agent.scan()
     host.wait(lambda: bool(host.offered) and decode_profile(host.offered[-1].value).rate_hz == 9)

@@ -12,14 +12,14 @@ from agents.host.backoff import Backoff
 from agents.host.budget import CALM, MEASURED, MOST_LEVELS, BudgetState, adjust_level, rate_at
 from agents.host.choice import choose
 from agents.host.cost import CostMeter
-from agents.host.discovery import Found, Scan
-from agents.host.rules import LOWEST_HZ, How, Identity, Target
+from agents.host.discovery import MatchedProcess, ProcessScan
+from agents.host.rules import LOWEST_HZ, How, Identity, SamplingTarget
 
-TARGET = Target(1, Identity("shop"), How())
+TARGET = SamplingTarget(1, Identity("shop"), How())
 
 
-def found(**shares: float) -> list[Found]:
-    return [Found((int(name[1:]), 0.0), TARGET, share) for name, share in shares.items()]
+def found(**shares: float) -> list[MatchedProcess]:
+    return [MatchedProcess((int(name[1:]), 0.0), TARGET, share) for name, share in shares.items()]
 
 
 @pytest.mark.parametrize(
@@ -99,8 +99,8 @@ def test_rates_of_levels_are_few_and_odd(rate_hz: float, level: int, expected: f
     assert rate_at(rate_hz, level) == expected
 
 
-def scan(uptime_s: float, own_cpu_s: float) -> Scan:
-    return Scan(uptime_s, (), (), own_cpu_s)
+def scan(uptime_s: float, own_cpu_s: float) -> ProcessScan:
+    return ProcessScan(uptime_s, (), (), own_cpu_s)
 
 
 def test_cost_is_a_share_of_all_cpus() -> None:

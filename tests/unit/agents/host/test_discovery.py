@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from agents.host.discovery import TURNS, Discovery
-from agents.host.rules import Condition, How, Rule
+from agents.host.rules import Condition, How, ProcessRule
 from tests.unit.agents.host.proc_tree import CountingReader, ProcTree
 
 OWN = 900
-SHOP = Rule(Condition(command=re.compile("shop")), service="shop")
+SHOP = ProcessRule(Condition(command=re.compile("shop")), service="shop")
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def tree(tmp_path: Path) -> ProcTree:
     return tree
 
 
-def discovery(tree: ProcTree, *rules: Rule) -> tuple[Discovery, CountingReader]:
+def discovery(tree: ProcTree, *rules: ProcessRule) -> tuple[Discovery, CountingReader]:
     reader = tree.reader()
     return Discovery(reader, rules or (SHOP,), own_pid=OWN), reader
 
@@ -85,7 +85,7 @@ def test_only_new_processes_are_read_in_full(tree: ProcTree) -> None:
 
 
 def test_the_agent_and_what_it_started_are_not_sampled_and_their_cost_is_added_up(tree: ProcTree) -> None:
-    found, _ = discovery(tree, Rule(service="all"))
+    found, _ = discovery(tree, ProcessRule(service="all"))
     tree.add(901, "py-spy record", parent=OWN, cpu_s=0.5, started=2.0)
     tree.add(902, "helper", parent=901, cpu_s=0.25, started=2.0)
     scan = found.scan()
@@ -104,7 +104,7 @@ def test_use_of_cpu_is_that_since_the_scan_before(tree: ProcTree) -> None:
 
 
 def test_what_is_sampled_with_a_parent_is_not_sampled_twice(tree: ProcTree) -> None:
-    found, _ = discovery(tree, Rule(SHOP.condition, service="shop", how=How(subprocesses=True)))
+    found, _ = discovery(tree, ProcessRule(SHOP.condition, service="shop", how=How(subprocesses=True)))
     tree.add(11, "sh", parent=10)
     tree.add(12, "python shop worker", parent=11)
     scan = found.scan()
@@ -115,7 +115,7 @@ def test_what_is_sampled_with_a_parent_is_not_sampled_twice(tree: ProcTree) -> N
 def test_other_rules_count_from_the_next_scan(tree: ProcTree) -> None:
     found, _ = discovery(tree)
     assert pids(found) == [10]
-    found.use([Rule(ignore=True)])
+    found.use([ProcessRule(ignore=True)])
     scan = found.scan()
     assert scan.found == ()
     assert {each.decision.reason for each in scan.passed} == {"ignored"}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agents.host.proc import ProcessFacts
-from agents.host.rules import Condition, Decision, Identity, Rule, decide, fill
+from agents.host.rules import Condition, Identity, ProcessDecision, ProcessRule, decide, fill
 
 SHOP = ProcessFacts(
     pid=7,
@@ -53,27 +53,29 @@ def _condition(given: dict[str, Any]) -> Condition:
     ],
 )
 def test_conditions(condition: dict[str, Any], matches: bool) -> None:
-    decision = decide(SHOP, [Rule(_condition(condition), service="x")])
+    decision = decide(SHOP, [ProcessRule(_condition(condition), service="x")])
     assert (decision.target is not None) == matches
     assert matches or decision.reason == "no_rule"
 
 
 RULES = [
-    Rule(_condition({"command": "mail"}), service="mail"),
-    Rule(_condition({"command": "shop"}), service="shop"),
-    Rule(service="rest"),
+    ProcessRule(_condition({"command": "mail"}), service="mail"),
+    ProcessRule(_condition({"command": "shop"}), service="shop"),
+    ProcessRule(service="rest"),
 ]
 
 
 @pytest.mark.parametrize(
     ("rules", "decision"),
     [
-        pytest.param([Rule()], Decision(None, "no_service", 1), id="no service"),
-        pytest.param([Rule(service="a b")], Decision(None, "invalid_service", 1, "a b"), id="no name"),
-        pytest.param([Rule(ignore=True), *RULES], Decision(None, "ignored", 1), id="ignored"),
+        pytest.param([ProcessRule()], ProcessDecision(None, "no_service", 1), id="no service"),
+        pytest.param(
+            [ProcessRule(service="a b")], ProcessDecision(None, "invalid_service", 1, "a b"), id="no name"
+        ),
+        pytest.param([ProcessRule(ignore=True), *RULES], ProcessDecision(None, "ignored", 1), id="ignored"),
     ],
 )
-def test_the_first_rule_that_matches_counts(rules: list[Rule], decision: Decision) -> None:
+def test_the_first_rule_that_matches_counts(rules: list[ProcessRule], decision: ProcessDecision) -> None:
     assert decide(SHOP, rules) == decision
     shop = decide(SHOP, RULES)
     assert (shop.rule, shop.service) == (2, "shop")
@@ -99,7 +101,7 @@ def test_the_first_rule_that_matches_counts(rules: list[Rule], decision: Decisio
 def test_identities(rule: dict[str, Any], identity: Identity) -> None:
     given = dict(rule)
     condition = _condition({"command": given.pop("command", "")})
-    target = decide(SHOP, [Rule(condition, **given)]).target
+    target = decide(SHOP, [ProcessRule(condition, **given)]).target
     assert target
     assert target.identity == identity
 
@@ -110,17 +112,17 @@ def test_opentelemetry_is_understood_without_a_word() -> None:
         "OTEL_RESOURCE_ATTRIBUTES": "service.version=9,cloud.region=eu,k8s.pod.name=cart-1",
     }
     facts = ProcessFacts(1, "java", environment=said)
-    target = decide(facts, [Rule()]).target
+    target = decide(facts, [ProcessRule()]).target
     assert target
     assert target.identity == Identity("cart", "9", (("region", "eu"),))
-    shown = decide(facts, [Rule(pod="${pod}")]).target
+    shown = decide(facts, [ProcessRule(pod="${pod}")]).target
     assert shown
     assert dict(shown.identity.labels)["pod"] == "cart-1"
 
 
 def test_texts_of_a_process_are_bounded_and_printable() -> None:
     facts = ProcessFacts(1, "x", environment={"V": "a\nb\x1b[1m" + "c" * 1000})
-    target = decide(facts, [Rule(service="s", release="${env:V}")]).target
+    target = decide(facts, [ProcessRule(service="s", release="${env:V}")]).target
     assert target
     assert target.identity.release.startswith("a?b?[1mccc")
     assert len(target.identity.release) == 200

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agents.host.adaptive import FASTEST_HZ
-from agents.host.rules import How, Rule
+from agents.host.rules import How, ProcessRule
 from agents.host.rules_file import HostConfig, load_host_config, parse_fleet_config
 from pipeline.model.errors import ConfigError
 
@@ -20,7 +20,7 @@ def load(folder: Path, text: str) -> HostConfig:
 
 def test_defaults(tmp_path: Path) -> None:
     config = load(tmp_path, "rules: [{}]")
-    assert config.rules == (Rule(),)
+    assert config.rules == (ProcessRule(),)
     assert (config.interval_s, config.scan_s, config.processes, config.budget) == (10, 5, 64, 0.01)
     assert config.spool is None
 
@@ -78,7 +78,7 @@ def test_call_graphs_and_adaptive_rates_of_a_host_and_of_a_fleet(tmp_path: Path)
 )
 def test_a_fleets_rule_without_a_rate_is_planned(rule: str, how: How) -> None:
     (found,) = parse_fleet_config(f"rules: [{rule}]".encode(), "here").rules
-    assert found == Rule(how=how)
+    assert found == ProcessRule(how=how)
 
 
 @pytest.mark.parametrize(

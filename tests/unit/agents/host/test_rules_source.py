@@ -19,7 +19,7 @@ from click.testing import CliRunner
 from agents.gateway.rate_plan import Need, plan_rate
 from agents.host.fleet import FleetClient, ServiceDemand
 from agents.host.fleet.status import SILENT_S
-from agents.host.numbers import State
+from agents.host.numbers import AgentState
 from agents.host.rules_file import HostConfig, parse_fleet_config
 from agents.host.rules_source import GatewayRules, status_of
 from agents.host.service import message_queue
@@ -31,7 +31,7 @@ from pipeline.settings.workloads import load_workloads
 from tests.unit.agents.host.fleet.support import OTHER_RULE, fleet_of, served
 from tests.unit.agents.host.test_service import Steps, run
 
-STATE = State(
+STATE = AgentState(
     {"sampled": 1},
     {f"service-{i:03}": 19.0 for i in range(60)},
     0.004,

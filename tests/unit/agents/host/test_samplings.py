@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from agents.host.bursts import BURST_HZ, BurstSampler
-from agents.host.discovery import Found
+from agents.host.discovery import MatchedProcess
 from agents.host.parts import Part
 from agents.host.process_sampling import SamplingSettings
-from agents.host.rules import How, Identity, Target
+from agents.host.rules import How, Identity, SamplingTarget
 from agents.host.samplings import Samplings
 from agents.profiles.formats.collapsed import parse_collapsed
 from agents.sampling.process import ExistingProcess
-from agents.sampling.sampler import CannotSample, Sampler
+from agents.sampling.sampler import CannotSample, ProcessSampler
 from tests.unit.agents.host.fake_kernel import FakeKernels
 from tests.unit.agents.steps import Steps
 
@@ -47,7 +47,7 @@ class Fixture:
         )
 
     def follow(
-        self, *found: Found, now: float = 0.0, present: frozenset[tuple[int, float]] | None = None
+        self, *found: MatchedProcess, now: float = 0.0, present: frozenset[tuple[int, float]] | None = None
     ) -> None:
         keys = frozenset(each.key for each in found) if present is None else present
         self.samplings.follow(found, keys, now)
@@ -56,8 +56,8 @@ class Fixture:
         return self.parts.get(timeout=WAIT_S)
 
 
-def found(pid: int, service: str = "shop", endpoint: str = "") -> Found:
-    return Found((pid, 1.0), Target(1, Identity(service), How(kernel="fake"), endpoint), 0.0)
+def found(pid: int, service: str = "shop", endpoint: str = "") -> MatchedProcess:
+    return MatchedProcess((pid, 1.0), SamplingTarget(1, Identity(service), How(kernel="fake"), endpoint), 0.0)
 
 
 @pytest.fixture
@@ -196,7 +196,7 @@ def test_a_burst_that_fails_says_why(kernels: FakeKernels, pid: int) -> None:
 
 def test_a_run_that_ends_while_it_streams_is_taken_up_again(kernels: FakeKernels, pid: int) -> None:
     kernels.streams = True
-    sampler = Sampler(kernels, ExistingProcess(pid), interval_s=INTERVAL_S, clock=time.time)
+    sampler = ProcessSampler(kernels, ExistingProcess(pid), interval_s=INTERVAL_S, clock=time.time)
     intervals = sampler.intervals()
     next(intervals)
     kernels.runs[0].stop()

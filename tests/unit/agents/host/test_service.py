@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.host.numbers import HostNumbers, State
+from agents.host.numbers import AgentState, HostNumbers
 from agents.host.rules_file import HostConfig
 from agents.host.rules_source import FileRules, RulesSource
 from agents.host.service import _first_rules, _Loop, _signals
@@ -56,7 +56,7 @@ def run(agent: Steps, origin: Path | RulesSource) -> list[str]:
         source.start(signals.wake)
         config = _first_rules(source, signals)
         if config is not None:
-            _Loop(agent, config, source, signals, lambda: State({}), time.time).run()  # type: ignore[arg-type]
+            _Loop(agent, config, source, signals, lambda: AgentState({}), time.time).run()  # type: ignore[arg-type]
     return agent.steps
 
 

@@ -20,7 +20,7 @@ import pytest
 import smidgen.inprocess as smidgen_sampler
 from agents.inprocess.control import _process
 from agents.inprocess.marks import sampling
-from agents.inprocess.sampling import LARGEST_GAP_S, Sampler
+from agents.inprocess.sampling import LARGEST_GAP_S, SamplerThread
 from tests.support.paths import ROOT
 
 RATE_HZ = 200.0
@@ -242,11 +242,11 @@ def test_what_is_wrong_costs_one_line(options: dict[str, Any], caplog: pytest.Lo
 def test_a_sampler_that_fails_ends_with_one_line(
     taken: Taken, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def fail(_self: Sampler, _switching: object) -> None:
+    def fail(_self: SamplerThread, _switching: object) -> None:
         raise MemoryError("no room")
 
     before = sys.getswitchinterval()
-    monkeypatch.setattr(Sampler, "_sample", fail)
+    monkeypatch.setattr(SamplerThread, "_sample", fail)
     sample(taken)
     run_threads([often], until=lambda: caplog.messages)
     smidgen_sampler.stop(WAIT_S)

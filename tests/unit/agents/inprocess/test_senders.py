@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agents.inprocess.messages import Message
+from agents.inprocess.messages import ProfileMessage
 from agents.inprocess.options import read_options
 from agents.inprocess.outbox import Outbox, TryLater
 from agents.inprocess.senders import check_target, open_sender
@@ -72,7 +72,7 @@ def send(url: str, values: list[bytes], monkeypatch: pytest.MonkeyPatch, **envir
     monkeypatch.setattr("agents.inprocess.outbox.FIRST_RETRY_S", 0.01)
     sender = open_sender(read_options({"service": "shop", "send_to": url}, environ))
     for value in values:
-        sender.offer(Message(value, 1))
+        sender.offer(ProfileMessage(value, 1))
     sender.close(WAIT_S)
 
 
@@ -132,7 +132,7 @@ def test_what_waits_is_bounded_and_the_oldest_goes_first(caplog: pytest.LogCaptu
 
     outbox = Outbox(deliver, max_bytes=3, first_retry_s=0.01)
     for value in (b"1", b"2", b"3", b"4", b"5"):
-        outbox.offer(Message(value, 7))
+        outbox.offer(ProfileMessage(value, 7))
     assert tried.wait(WAIT_S)
     back.set()
     outbox.close(WAIT_S)
@@ -145,7 +145,7 @@ def test_the_end_is_not_waited_for_for_ever(caplog: pytest.LogCaptureFixture) ->
         raise TryLater("away", after_s=600.0)
 
     outbox = Outbox(deliver, first_retry_s=0.05)
-    outbox.offer(Message(b"1", 7))
+    outbox.offer(ProfileMessage(b"1", 7))
     end = time.monotonic() + WAIT_S
     while not caplog.messages and time.monotonic() < end:  # that it is away is said before
         time.sleep(0.01)
@@ -165,7 +165,7 @@ def test_a_function_that_fails_loses_its_message_alone(caplog: pytest.LogCapture
 
     sender = open_sender(read_options({"service": "shop", "send_to": take}, {}))
     for value in (b"1", b"2"):
-        sender.offer(Message(value, 1))
+        sender.offer(ProfileMessage(value, 1))
     sender.close(WAIT_S)
     assert taken == [b"2"]
     assert caplog.messages == ["a message of 1 samples was refused: KeyError: 'x'"]

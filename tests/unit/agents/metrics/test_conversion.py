@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import pytest
 
-from agents.metrics import MetricMap, Reading
+from agents.metrics import MetricMap, SeriesReading
 from agents.metrics.conversion import Conversion
 from agents.metrics.exponential import Exponential
 from agents.metrics.reading import Part
@@ -20,7 +20,7 @@ def conversion(*rules: Mapping[str, object], **settings: object) -> Conversion:
     return Conversion(MetricMap.model_validate({"defaults": False, "metrics": list(rules), **settings}))
 
 
-def run(subject: Conversion, readings: Iterable[Reading]) -> dict[str, MetricPoints]:
+def run(subject: Conversion, readings: Iterable[SeriesReading]) -> dict[str, MetricPoints]:
     """Give readings in their order and time, and return all points by metric."""
     found: list[MetricPoints] = []
     now = START
@@ -53,20 +53,20 @@ def series(
     is_delta: bool = False,
     labels: tuple[tuple[str, str], ...] = (),
     first: float = START,
-) -> list[Reading]:
+) -> list[SeriesReading]:
     own = tuple(sorted((*LABELS, ("instance", host), *labels)))
     return [
-        Reading(name, own, first + i * every_s, value, part, at, start, is_delta)
+        SeriesReading(name, own, first + i * every_s, value, part, at, start, is_delta)
         for i, value in enumerate(values)
     ]
 
 
-def merged(*many: list[Reading]) -> list[Reading]:
+def merged(*many: list[SeriesReading]) -> list[SeriesReading]:
     return sorted((reading for one in many for reading in one), key=lambda reading: reading.time)
 
 
 DELTAS = [
-    Reading("x_total", LABELS, START + 30 * i, 60.0, "counter", 0.0, START + 30 * (i - 1), True)
+    SeriesReading("x_total", LABELS, START + 30 * i, 60.0, "counter", 0.0, START + 30 * (i - 1), True)
     for i in range(1, 9)
 ]
 
@@ -92,7 +92,7 @@ DELTAS = [
         pytest.param(DELTAS, "1s", 2.0, id="deltas are added up"),
     ],
 )
-def test_a_counter_becomes_a_rate(readings: list[Reading], wait: str, rate: float) -> None:
+def test_a_counter_becomes_a_rate(readings: list[SeriesReading], wait: str, rate: float) -> None:
     found = run(conversion({"take": "x_total"}, wait=wait), readings)["x.rate"]
     assert found.values == pytest.approx(rate)
     assert len(found.values) >= 5
@@ -126,7 +126,7 @@ def test_the_first_intervals_wait_until_every_host_may_have_been_read() -> None:
 
 
 def test_quantiles_are_of_the_buckets_of_all_hosts() -> None:
-    def buckets(per_step: dict[float, float], host: str) -> list[Reading]:
+    def buckets(per_step: dict[float, float], host: str) -> list[SeriesReading]:
         return merged(
             *(
                 series([n * i for i in range(12)], name="d", part="bucket", at=le, host=host)
@@ -206,7 +206,7 @@ def test_what_is_not_wanted_late_or_ahead_is_counted() -> None:
     subject.take(series([1.0], name="z"), START)
     subject.take(series([1.0]), START)
     subject.take(series([1.0], name="y", part="gauge", first=START + 500), START)
-    subject.take([Reading("y", (), START, 1.0, "gauge")], START)
+    subject.take([SeriesReading("y", (), START, 1.0, "gauge")], START)
     subject.take(series([1.0, 1.0], name="y", part="gauge", every_s=0.0), START)
     assert subject.counts == {"unwanted": 2, "ahead": 1, "no_service": 1, "taken": 1, "out_of_order": 1}
 
@@ -215,7 +215,9 @@ def test_numbers_that_no_message_holds_are_left_out() -> None:
     huge = series([0.0, 1e308, 1e308, 1e308, 1e308], name="g", part="gauge")
     assert run(conversion({"take": "g"}, wait="1s"), huge) == {}
     subject = conversion({"take": "g"}, wait="1s")
-    subject.take([Reading("g", LABELS, time, 1.0, "gauge") for time in (math.nan, -math.inf, 0.0)], START)
+    subject.take(
+        [SeriesReading("g", LABELS, time, 1.0, "gauge") for time in (math.nan, -math.inf, 0.0)], START
+    )
     assert subject.counts == {"late": 3}
 
 

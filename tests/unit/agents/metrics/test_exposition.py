@@ -9,10 +9,10 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Summ
 from prometheus_client.exposition import generate_latest
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 
-from agents.metrics import Reading, read_exposition
+from agents.metrics import SeriesReading, read_exposition
 
 
-def one(text: str, *, openmetrics: bool = False) -> Reading:
+def one(text: str, *, openmetrics: bool = False) -> SeriesReading:
     found = read_exposition(text, 1000.0, openmetrics=openmetrics)
     assert (found.invalid, len(found.readings)) == (0, 1), found
     return found.readings[0]

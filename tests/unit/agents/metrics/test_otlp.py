@@ -10,7 +10,7 @@ from google.protobuf import json_format
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.metrics import Reading, Readings, read_otlp_json, read_otlp_metrics
+from agents.metrics import Readings, SeriesReading, read_otlp_json, read_otlp_metrics
 from agents.metrics.exponential import Exponential
 from agents.metrics.otlp import OTLP_METRICS
 from pipeline.model.errors import InvalidMessage
@@ -35,7 +35,7 @@ def test_a_histogram_is_its_buckets_added_up() -> None:
     found = read(request)
     assert parts(found) == [("bucket", 0.1, 1.0), ("bucket", 0.5, 3.0), ("bucket", math.inf, 6.0)]
     labels = (("service.name", "shop"),)
-    assert found.readings[0] == Reading("took", labels, 20.0, 1.0, "bucket", 0.1, 5.0, False, "s")
+    assert found.readings[0] == SeriesReading("took", labels, 20.0, 1.0, "bucket", 0.1, 5.0, False, "s")
 
 
 def test_sums_gauges_and_summaries() -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from agents.metrics import Reading, Replicas
+from agents.metrics import Replicas, SeriesReading
 from agents.metrics.replicas import FAILOVER_S, MOST_CLUSTERS
 
 
-def reading(cluster: str, replica: str) -> Reading:
+def reading(cluster: str, replica: str) -> SeriesReading:
     named = {"__replica__": replica, "cluster": cluster, "job": "shop"}
-    return Reading("up", tuple((name, value) for name, value in named.items() if value), 0.0, 1.0, "gauge")
+    return SeriesReading(
+        "up", tuple((name, value) for name, value in named.items() if value), 0.0, 1.0, "gauge"
+    )
 
 
 Request = tuple[float, str, str, bool]

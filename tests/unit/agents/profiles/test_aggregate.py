@@ -3,14 +3,14 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from agents.profiles.message import Message, Source, build_profile, encode_within
+from agents.profiles.message import Message, ProfileOrigin, build_profile, encode_within
 from pipeline.messages.measurements import decode_profile
 from pipeline.messages.schema.inputs import MAX_COUNT
 from pipeline.model import Annotation, Profile
 from pipeline.model.errors import InvalidMessage
 from pipeline.model.frames import MAX_LABEL
 
-SOURCE = Source("shop", "h1", "v1", {"zone": "a"})
+SOURCE = ProfileOrigin("shop", "h1", "v1", {"zone": "a"})
 
 
 def build(stacks: dict[tuple[str, ...], int], id: str = "") -> Message:

@@ -12,7 +12,7 @@ import pytest
 
 from agents.profiles.annotate import MAX_VALUE, annotate
 from agents.profiles.formats.collapsed import parse_collapsed
-from agents.profiles.message import Source, build_profile
+from agents.profiles.message import ProfileOrigin, build_profile
 from agents.sampling.kernels.pyspy import find_py_spy
 from pipeline.messages.measurements import decode_profile
 
@@ -106,7 +106,7 @@ def test_the_sampler_sees_the_annotations(tmp_path: Path) -> None:
         finally:
             process.kill()
     stacks = parse_collapsed(output.read_bytes()).stacks
-    message = build_profile(stacks, source=Source("s", "h"), start=1e9, end=1e9 + 1)
+    message = build_profile(stacks, source=ProfileOrigin("s", "h"), start=1e9, end=1e9 + 1)
     profile = decode_profile(orjson.dumps(message))
     annotations = {(a.kind, a.value): a.frame for a in profile.annotations}
     assert set(annotations) == {("metadata", "tier=gold;a b"), ("endpoint", "/buy")}

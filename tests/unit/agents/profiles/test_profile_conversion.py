@@ -13,7 +13,7 @@ import pytest
 from agents.profiles.formats import AUTO, ProfileSource, Sample, find_format
 from agents.profiles.formats.tally import merge_samples
 from agents.profiles.formats.writers import WRITERS
-from agents.profiles.message import Source
+from agents.profiles.message import ProfileOrigin
 from agents.profiles.profile_conversion import Conversion, convert_profile
 from agents.profiles.profile_files import Import, read_files
 from pipeline.cli import run
@@ -131,7 +131,7 @@ def test_deep_stacks_are_not_held_for_long() -> None:
 
 
 def imported(path: Path, **options: object) -> int:
-    (file,) = read_files([path], Import(Source("s", "h"), 1e9, 60.0, 1 << 20, **options))  # type: ignore[arg-type]
+    (file,) = read_files([path], Import(ProfileOrigin("s", "h"), 1e9, 60.0, 1 << 20, **options))  # type: ignore[arg-type]
     return int(decode_profile(file.messages[0].value).counts.sum())
 
 

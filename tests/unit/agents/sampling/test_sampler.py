@@ -16,7 +16,7 @@ import pytest
 from agents.sampling.kernels import SamplerError, Sampling
 from agents.sampling.kernels.pyspy import PySpy
 from agents.sampling.process import ExistingProcess, SampledProcess, StartedCommand
-from agents.sampling.sampler import Interval, Sampler, stop_limit_s
+from agents.sampling.sampler import Interval, ProcessSampler, stop_limit_s
 from pipeline.model.errors import ConfigError
 from tests.unit.agents.host.fake_kernel import FakeKernels
 from tests.unit.agents.steps import Steps
@@ -61,9 +61,11 @@ def stand_in(folder: Path, *behaviours: str) -> str:
     return str(program)
 
 
-def make_sampler(folder: Path, binary: str, target: SampledProcess, interval_s: float = 0.5) -> Sampler:
+def make_sampler(
+    folder: Path, binary: str, target: SampledProcess, interval_s: float = 0.5
+) -> ProcessSampler:
     kernel = PySpy(Sampling(folder, time.time, rate_hz=101, longest_s=60), binary)
-    return Sampler(kernel, target, interval_s=interval_s, clock=time.time)
+    return ProcessSampler(kernel, target, interval_s=interval_s, clock=time.time)
 
 
 def test_intervals_follow_one_another(tmp_path: Path, target: SampledProcess) -> None:
@@ -81,7 +83,7 @@ def test_intervals_end_at_multiples(
     clock = Steps()
     clock.now += begins_s
     monkeypatch.setattr("tests.unit.agents.host.fake_kernel.time.time", clock)
-    sampler = Sampler(FakeKernels(), target, interval_s=1.0, clock=clock)
+    sampler = ProcessSampler(FakeKernels(), target, interval_s=1.0, clock=clock)
     clock.drive(sampler)
     running = sampler.intervals()
     intervals = list(islice(running, 3))

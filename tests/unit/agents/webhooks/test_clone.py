@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from agents.webhooks import deployments, environments
-from agents.webhooks.answers import Answer
+from agents.webhooks.answers import WebhookAnswer
 from agents.webhooks.environments import Environments
 from agents.webhooks.forge_event import ForgeEvent
-from agents.webhooks.mapping import ServiceMap, Source
-from agents.webhooks.receiver import Receiver
+from agents.webhooks.mapping import ServiceMap, WebhookSource
+from agents.webhooks.receiver import DeliveryReceiver
 from pipeline.model.errors import BrokerUnavailable
 from tests.support.repositories import Work
 from tests.unit.agents.webhooks.test_payloads import (
@@ -49,8 +49,8 @@ RULES = (
 )
 
 
-def source_of(work: Work) -> Source:
-    return Source("acme/shop", "github", RULES, SECRET, work.path)  # type: ignore[arg-type]
+def source_of(work: Work) -> WebhookSource:
+    return WebhookSource("acme/shop", "github", RULES, SECRET, work.path)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -164,7 +164,7 @@ def test_each_service_has_its_own_tags(work: Work) -> None:
 
 
 def test_gitlab_shows_the_same(work: Work) -> None:
-    lab = Source("acme/web/shop", "gitlab", RULES[:1], "lab token 12345", work.path)  # type: ignore[arg-type]
+    lab = WebhookSource("acme/web/shop", "gitlab", RULES[:1], "lab token 12345", work.path)  # type: ignore[arg-type]
     tag = lab_tag(ref="refs/tags/v1.1", checkout_sha=sha(work))
     release = lab_release(tag="v1.1", commit=commit(sha(work)))
     for event, payload in (("Tag Push Hook", tag), ("Release Hook", release)):
@@ -188,7 +188,7 @@ class Process:
 
     def __init__(self, work: Work) -> None:
         self.broker = Broker()
-        self._receiver = Receiver(ServiceMap((source_of(work),)), self.broker.send, clock=lambda: NOW)
+        self._receiver = DeliveryReceiver(ServiceMap((source_of(work),)), self.broker.send, clock=lambda: NOW)
         self._deliveries = 0
 
     async def deploy(self, commit: str, environment: str, at: str) -> list[str]:
@@ -200,7 +200,7 @@ class Process:
         body = json.dumps(payload).encode()
         headers = hub_headers(body, "deployment_status", delivery=str(self._deliveries))
         before = len(self.broker.messages)
-        answer: Answer = await self._receiver.receive("github", headers, body)
+        answer: WebhookAnswer = await self._receiver.receive("github", headers, body)
         assert answer.status == (200 if len(self.broker.messages) > before else 503)
         return [change.title for change in self.broker.changes[before:]]
 

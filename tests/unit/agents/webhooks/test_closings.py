@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agents.webhooks.answers import Answer
+from agents.webhooks.answers import WebhookAnswer
 from agents.webhooks.closings import CLOSING_EVENTS, YIELDS_S, Closing, read_closing, said_by_closing
 from agents.webhooks.mapping import Forge
 from agents.webhooks.replies import Said
@@ -117,7 +117,7 @@ def with_state(said: VerdictKind | None, *, resolved: bool = False) -> ArrayStor
     return store
 
 
-def close(world: World, *payloads: Mapping[str, Any], forge: Forge = "github") -> list[Answer]:
+def close(world: World, *payloads: Mapping[str, Any], forge: Forge = "github") -> list[WebhookAnswer]:
     return partial(world, events=CLOSING_EVENTS)(*payloads, forge=forge)
 
 

@@ -16,12 +16,12 @@ from aiohttp.test_utils import TestClient, TestServer
 from multidict import CIMultiDict
 
 from agents.source.gates.flips import flip_change
-from agents.webhooks.answers import Answer
+from agents.webhooks.answers import WebhookAnswer
 from agents.webhooks.flag_events import READERS, read_gitlab_flag
 from agents.webhooks.flag_receiver import FlagReceiver
 from agents.webhooks.flag_services import FlagRule, FlagServiceKind, FlagSource
-from agents.webhooks.mapping import ServiceMap, Source, load_service_map
-from agents.webhooks.receiver import Receiver
+from agents.webhooks.mapping import ServiceMap, WebhookSource, load_service_map
+from agents.webhooks.receiver import DeliveryReceiver
 from agents.webhooks.server import make_app
 from pipeline.messages.inputs import decode_change, encode_change
 from pipeline.model.errors import BrokerUnavailable, ConfigError, InvalidMessage
@@ -195,7 +195,9 @@ def headers(kind: FlagServiceKind, body: bytes, secret: str = SECRET) -> CIMulti
     )
 
 
-def deliver(receiver: FlagReceiver, kind: FlagServiceKind, payload: object, secret: str = SECRET) -> Answer:
+def deliver(
+    receiver: FlagReceiver, kind: FlagServiceKind, payload: object, secret: str = SECRET
+) -> WebhookAnswer:
     body = json.dumps(payload).encode()
     return asyncio.run(receiver.receive(kind, headers(kind, body, secret), body))
 
@@ -218,11 +220,11 @@ def test_a_flip_is_published_once(
     kind: FlagServiceKind, payload: dict[str, Any], receiver: FlagReceiver, broker: Broker
 ) -> None:
     answer = deliver(receiver, kind, payload)
-    assert answer == Answer(200, f"published 1 changes for the flip of 'new-cart' of our {kind}")
+    assert answer == WebhookAnswer(200, f"published 1 changes for the flip of 'new-cart' of our {kind}")
     (change,) = broker.changes
     assert (change.service, change.gates) == ("shop", ("new-cart",))
     assert change.title == "Turn on new-cart in production"
-    assert deliver(receiver, kind, payload) == Answer(200, "already published")
+    assert deliver(receiver, kind, payload) == WebhookAnswer(200, "already published")
     assert deliver(receiver, kind, payload, "wrong secret").status == 401
     assert len(broker.changes) == 1
 
@@ -262,9 +264,11 @@ def test_what_was_not_published_may_come_again(receiver: FlagReceiver, broker: B
 
 
 def test_an_event_without_a_flip_is_taken(receiver: FlagReceiver, broker: Broker) -> None:
-    assert deliver(receiver, "unleash", unleash("feature-tagged")) == Answer(200, "nothing was flipped")
+    assert deliver(receiver, "unleash", unleash("feature-tagged")) == WebhookAnswer(
+        200, "nothing was flipped"
+    )
     assert deliver(receiver, "unleash", ["x"]).status == 400
-    assert deliver(receiver, "unleash", {"type": 1}) == Answer(
+    assert deliver(receiver, "unleash", {"type": 1}) == WebhookAnswer(
         400, "type: should be a string, not an integer"
     )
     assert broker.changes == []
@@ -313,24 +317,24 @@ def test_equal_events_of_openfeature_are_two_flips(receiver: FlagReceiver, broke
 
 def test_a_feature_flag_event_of_gitlab_is_published_by_the_rules_of_its_project(broker: Broker) -> None:
     rules = (("gate", "new-*", "shop"), ("branch", "main", "shop"))
-    source = Source("acme/web/shop", "gitlab", rules, "lab token 12345")  # type: ignore[arg-type]
-    receiver = Receiver(ServiceMap((source,)), broker.send, clock=lambda: NOW)
+    source = WebhookSource("acme/web/shop", "gitlab", rules, "lab token 12345")  # type: ignore[arg-type]
+    receiver = DeliveryReceiver(ServiceMap((source,)), broker.send, clock=lambda: NOW)
 
-    def flip(name: str) -> Answer:
+    def flip(name: str) -> WebhookAnswer:
         attributes = {**GITLAB["object_attributes"], "name": name}  # type: ignore[dict-item]
         body = json.dumps({**GITLAB, "object_attributes": attributes}).encode()
         given = {"X-Gitlab-Event": "Feature Flag Hook", "X-Gitlab-Token": "lab token 12345"}
         return asyncio.run(receiver.receive("gitlab", CIMultiDict(given), body))
 
     assert flip("new-cart").text == "published 1 changes for the flip of 'new-cart' of acme/web/shop"
-    assert flip("new-cart") == Answer(200, "already published")
+    assert flip("new-cart") == WebhookAnswer(200, "already published")
     assert flip("old-cart").text == "nothing to publish for the flip of 'old-cart' of acme/web/shop"
     assert [(change.service, change.gates) for change in broker.changes] == [("shop", ("new-cart",))]
 
 
 def test_the_server_takes_them_where_they_are_sent(receiver: FlagReceiver, broker: Broker) -> None:
     async def posts() -> list[int]:
-        forges = Receiver(ServiceMap(()), broker.send, clock=lambda: NOW)
+        forges = DeliveryReceiver(ServiceMap(()), broker.send, clock=lambda: NOW)
         async with TestClient(TestServer(make_app(forges, receiver))) as client:
             body = json.dumps(unleash()).encode()
             signed = headers("unleash", body)

@@ -13,11 +13,11 @@ import pytest
 from aiohttp import ClientSession
 from aiohttp.test_utils import TestServer
 
-from agents.webhooks.answers import Answer
+from agents.webhooks.answers import WebhookAnswer
 from agents.webhooks.closings import YIELDS_S, Closing
 from agents.webhooks.jira import read_jira
 from agents.webhooks.mapping import AnswerRights, Tracker, load_service_map
-from agents.webhooks.receiver import Receiver
+from agents.webhooks.receiver import DeliveryReceiver
 from agents.webhooks.replies import Reply
 from agents.webhooks.reply_receiver import ReplyReceiver
 from agents.webhooks.server import make_app
@@ -67,7 +67,7 @@ class World:
         )
         self.receiver = TrackerReceiver((SHOP,), self.replies)
 
-    def __call__(self, payload: Mapping[str, Any], secret: str = SECRET) -> Answer:
+    def __call__(self, payload: Mapping[str, Any], secret: str = SECRET) -> WebhookAnswer:
         body = json.dumps(payload).encode()
         return asyncio.run(self.receiver.receive(signed(body, secret), body))
 
@@ -145,7 +145,7 @@ def test_the_map_names_projects(tmp_path: Any) -> None:
 def test_over_http() -> None:
     world, body = World(), json.dumps(done()).encode()
     app = make_app(
-        Receiver(SERVICES, world.broker.send, clock=lambda: NOW), None, world.replies, world.receiver
+        DeliveryReceiver(SERVICES, world.broker.send, clock=lambda: NOW), None, world.replies, world.receiver
     )
 
     async def main() -> list[int]:

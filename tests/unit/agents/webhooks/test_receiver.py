@@ -15,9 +15,9 @@ import pytest
 from multidict import CIMultiDict
 
 from agents.webhooks import deployments
-from agents.webhooks.answers import Answer
-from agents.webhooks.mapping import ServiceMap, Source
-from agents.webhooks.receiver import Receiver
+from agents.webhooks.answers import WebhookAnswer
+from agents.webhooks.mapping import ServiceMap, WebhookSource
+from agents.webhooks.receiver import DeliveryReceiver
 from agents.webhooks.signatures import github_signed, gitlab_signed
 from pipeline.messages.inputs import decode_change
 from pipeline.model import Change, Outgoing
@@ -49,10 +49,10 @@ RULES = (
     ("environment", "production", "shop"),
     ("environment", "production", "till"),
 )
-SHOP = Source("acme/shop", "github", RULES, SECRET)  # type: ignore[arg-type]
-WEB = Source("acme/web/shop", "gitlab", RULES, TOKEN)  # type: ignore[arg-type]
-SIGNED = Source("acme/signed", "gitlab", RULES, SIGNING)  # type: ignore[arg-type]
-ELSE = Source("acme/else", "github", RULES, OTHER)  # type: ignore[arg-type]
+SHOP = WebhookSource("acme/shop", "github", RULES, SECRET)  # type: ignore[arg-type]
+WEB = WebhookSource("acme/web/shop", "gitlab", RULES, TOKEN)  # type: ignore[arg-type]
+SIGNED = WebhookSource("acme/signed", "gitlab", RULES, SIGNING)  # type: ignore[arg-type]
+ELSE = WebhookSource("acme/else", "github", RULES, OTHER)  # type: ignore[arg-type]
 SERVICES = ServiceMap((SHOP, WEB, SIGNED, ELSE))
 
 
@@ -104,7 +104,7 @@ class Broker:
 def receive(
     payload: object, *, headers: CIMultiDict[str] | None = None, forge: Any = "github", event: str = "push",
     services: ServiceMap = SERVICES, broker: Broker | None = None,
-) -> tuple[Answer, list[Change]]:  # fmt: skip
+) -> tuple[WebhookAnswer, list[Change]]:  # fmt: skip
     """Receive one delivery, signed if no headers are given."""
     body = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
     broker = broker or Broker()
@@ -113,8 +113,10 @@ def receive(
     elif headers is None:
         headers = CIMultiDict({"X-Gitlab-Event": event, "X-Gitlab-Token": TOKEN})
 
-    async def main() -> Answer:
-        return await Receiver(services, broker.send, clock=lambda: NOW).receive(forge, headers or {}, body)
+    async def main() -> WebhookAnswer:
+        return await DeliveryReceiver(services, broker.send, clock=lambda: NOW).receive(
+            forge, headers or {}, body
+        )
 
     return asyncio.run(main()), broker.changes
 
@@ -164,7 +166,7 @@ def test_standard_webhooks_signatures(headers: CIMultiDict[str], right: bool) ->
 
 def test_a_push_becomes_one_change_a_commit() -> None:
     answer, changes = receive(hub_push())
-    assert answer == Answer(200, "published 2 changes for branch 'main' of acme/shop")
+    assert answer == WebhookAnswer(200, "published 2 changes for branch 'main' of acme/shop")
     first, second = changes
     assert first == Change(
         id=B,
@@ -269,12 +271,12 @@ def test_what_is_not_published(
 
 
 def test_other_events() -> None:
-    assert receive(hub_push(), event="ping")[0] == Answer(200, "pong")
-    assert receive(hub_push(), event="star")[0] == Answer(204)
+    assert receive(hub_push(), event="ping")[0] == WebhookAnswer(200, "pong")
+    assert receive(hub_push(), event="star")[0] == WebhookAnswer(204)
     tag = {"ref": "v1", "ref_type": "tag", "repository": {"full_name": "acme/shop"}}
-    assert receive(tag, event="create")[0] == Answer(204), "the push of the tag says more"
-    assert receive(lab_push(), forge="gitlab", event="Wiki Page Hook")[0] == Answer(204)
-    assert receive(b"not JSON", event="star")[0] == Answer(204)
+    assert receive(tag, event="create")[0] == WebhookAnswer(204), "the push of the tag says more"
+    assert receive(lab_push(), forge="gitlab", event="Wiki Page Hook")[0] == WebhookAnswer(204)
+    assert receive(b"not JSON", event="star")[0] == WebhookAnswer(204)
 
 
 def test_a_signing_token_of_gitlab() -> None:
@@ -283,16 +285,16 @@ def test_a_signing_token_of_gitlab() -> None:
     assert (answer.status, len(changes)) == (200, 2)
 
 
-def deliver(receiver: Receiver, delivery: str = "1", body: bytes = PUSH) -> Awaitable[Answer]:
+def deliver(receiver: DeliveryReceiver, delivery: str = "1", body: bytes = PUSH) -> Awaitable[WebhookAnswer]:
     return receiver.receive("github", hub_headers(body, delivery=delivery), body)
 
 
 async def test_a_delivery_is_published_once() -> None:
     broker = Broker()
-    receiver = Receiver(SERVICES, broker.send, clock=lambda: NOW)
+    receiver = DeliveryReceiver(SERVICES, broker.send, clock=lambda: NOW)
     assert (await deliver(receiver)).text.startswith("published 2")
-    assert await deliver(receiver) == Answer(200, "already published")
-    assert await deliver(receiver, "2") == Answer(200, "already published"), "the id is not signed"
+    assert await deliver(receiver) == WebhookAnswer(200, "already published")
+    assert await deliver(receiver, "2") == WebhookAnswer(200, "already published"), "the id is not signed"
     other = json.dumps(hub_push(commits=[commit(C)])).encode()
     assert (await deliver(receiver, "1", other)).text.startswith("published 1")
     assert len(broker.messages) == 3
@@ -301,7 +303,7 @@ async def test_a_delivery_is_published_once() -> None:
 async def test_equal_bodies_of_gitlab_are_two_events_if_their_ids_differ() -> None:
     broker = Broker()
     body = json.dumps(lab_push(project={"path_with_namespace": "acme/signed"})).encode()
-    receiver = Receiver(SERVICES, broker.send, clock=lambda: NOW)
+    receiver = DeliveryReceiver(SERVICES, broker.send, clock=lambda: NOW)
     for identity, words in (("m1", "published 2"), ("m1", "already"), ("m2", "published 2")):
         headers = standard_headers(body, identity=identity)
         assert (await receiver.receive("gitlab", headers, body)).text.startswith(words)
@@ -324,14 +326,14 @@ def test_a_recorded_delivery_of_github_is_refused_after_three_days(event: str, p
     body = json.dumps(payload).encode()
     broker = Broker()
 
-    async def main(now: float) -> Answer:
-        receiver = Receiver(SERVICES, broker.send, clock=lambda: now)  # which remembers nothing
+    async def main(now: float) -> WebhookAnswer:
+        receiver = DeliveryReceiver(SERVICES, broker.send, clock=lambda: now)  # which remembers nothing
         return await receiver.receive("github", hub_headers(body, event), body)
 
     assert asyncio.run(main(NOW + 2.9 * DAYS)).status == 200
     sent = len(broker.messages)
     assert sent
-    assert asyncio.run(main(NOW + 3.1 * DAYS)) == Answer(403, "older than three days")
+    assert asyncio.run(main(NOW + 3.1 * DAYS)) == WebhookAnswer(403, "older than three days")
     assert len(broker.messages) == sent
 
 
@@ -339,7 +341,7 @@ def test_a_delivery_that_is_sent_again_after_a_restart_says_the_same() -> None:
     broker = Broker()
 
     async def main(now: float) -> None:
-        await deliver(Receiver(SERVICES, broker.send, clock=lambda: now))
+        await deliver(DeliveryReceiver(SERVICES, broker.send, clock=lambda: now))
 
     for now in (NOW, NOW + DAYS):
         asyncio.run(main(now))
@@ -350,7 +352,7 @@ def test_a_delivery_that_is_sent_again_after_a_restart_says_the_same() -> None:
 async def test_a_delivery_that_comes_twice_at_once_is_published_once() -> None:
     broker = Broker()
     broker.gate = asyncio.Event()
-    receiver = Receiver(SERVICES, broker.send, clock=lambda: NOW)
+    receiver = DeliveryReceiver(SERVICES, broker.send, clock=lambda: NOW)
     first, second = asyncio.ensure_future(deliver(receiver)), asyncio.ensure_future(deliver(receiver))
     while not receiver._under_way:
         await asyncio.sleep(0.01)
@@ -364,8 +366,8 @@ async def test_a_delivery_that_comes_twice_at_once_is_published_once() -> None:
 async def test_a_failure_is_the_senders_to_repeat(caplog: pytest.LogCaptureFixture) -> None:
     broker = Broker()
     broker.failures = [InvalidMessage("too large"), BrokerUnavailable("broker: cannot be reached")]
-    receiver = Receiver(SERVICES, broker.send, clock=lambda: NOW)
-    assert await deliver(receiver) == Answer(503, "not published, try again")
+    receiver = DeliveryReceiver(SERVICES, broker.send, clock=lambda: NOW)
+    assert await deliver(receiver) == WebhookAnswer(503, "not published, try again")
     assert (await deliver(receiver)).status == 422
     assert (await deliver(receiver)).status == 200
     assert len(broker.messages) == 2
@@ -375,7 +377,7 @@ async def test_a_failure_is_the_senders_to_repeat(caplog: pytest.LogCaptureFixtu
 
 async def test_few_deliveries_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agents.webhooks.receiver.REMEMBERED", 3)
-    receiver = Receiver(SERVICES, Broker().send, clock=lambda: NOW)
+    receiver = DeliveryReceiver(SERVICES, Broker().send, clock=lambda: NOW)
     bodies = [json.dumps(hub_push(size=number)).encode() for number in range(9)]
     for body in bodies:
         await deliver(receiver, body=body)
@@ -389,7 +391,7 @@ def test_a_clone_names_the_subroutines(tmp_path: Path) -> None:
     work.commit("Between", {"shop.py": "def f(): return 2\n"})
     after = work.commit("New", {"shop.py": "def f(): return 2\ndef g(): pass\n"})
     work.git("tag", "v1")
-    services = ServiceMap((Source("acme/shop", "github", RULES, SECRET, work.path),))  # type: ignore[arg-type]
+    services = ServiceMap((WebhookSource("acme/shop", "github", RULES, SECRET, work.path),))  # type: ignore[arg-type]
     _, changes = receive(hub_push(before=before, after=after), services=services)
     assert [(c.title, c.subroutines) for c in changes] == [("Between", ("shop.f",)), ("New", ("shop.g",))]
     assert "+def g(): pass" in changes[1].content or not changes[1].content
@@ -413,7 +415,7 @@ def test_what_the_clone_does_not_have_is_said(
 ) -> None:
     work = Work(tmp_path / "clone")
     work.commit("Old", {"shop.py": "def f(): return 1\n"})
-    services = ServiceMap((Source("acme/shop", "github", RULES, SECRET, work.path),))  # type: ignore[arg-type]
+    services = ServiceMap((WebhookSource("acme/shop", "github", RULES, SECRET, work.path),))  # type: ignore[arg-type]
     answer, changes = receive(payload, event="push" if "ref" in payload else "release", services=services)
     assert answer.status == 200
     assert changes
@@ -423,7 +425,7 @@ def test_what_the_clone_does_not_have_is_said(
 
 
 def test_a_broken_clone_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    services = ServiceMap((Source("acme/shop", "github", RULES, SECRET, tmp_path),))  # type: ignore[arg-type]
+    services = ServiceMap((WebhookSource("acme/shop", "github", RULES, SECRET, tmp_path),))  # type: ignore[arg-type]
     _, changes = receive(hub_push(), services=services)
     assert len(changes) == 2
     assert "not a git repository" in caplog.text

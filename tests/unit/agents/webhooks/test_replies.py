@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from agents.webhooks.answers import Answer
+from agents.webhooks.answers import WebhookAnswer
 from agents.webhooks.mapping import AnswerRights, Forge, ServiceMap
-from agents.webhooks.receiver import Receiver
+from agents.webhooks.receiver import DeliveryReceiver
 from agents.webhooks.replies import REPLY_EVENTS, Reply, Said, may_answer, read_answer, read_reply
 from agents.webhooks.reply_receiver import ReplyReceiver
 from pipeline.messages.inputs import decode_feedback
@@ -140,7 +140,7 @@ class World:
         self.broker = Broker()
         sources = (replace(SHOP, answers=RIGHTS), replace(WEB, answers=RIGHTS))
         self.replies = ReplyReceiver(store, self.broker.send, clock=lambda: NOW)
-        self.receiver = Receiver(
+        self.receiver = DeliveryReceiver(
             ServiceMap(sources), self.broker.send, clock=lambda: NOW, replies=self.replies
         )
 
@@ -149,8 +149,8 @@ class World:
         *payloads: Mapping[str, Any],
         forge: Forge = "github",
         events: Mapping[Forge, str] = REPLY_EVENTS,
-    ) -> list[Answer]:
-        async def main() -> list[Answer]:
+    ) -> list[WebhookAnswer]:
+        async def main() -> list[WebhookAnswer]:
             found = []
             for payload in payloads:
                 body = json.dumps(payload).encode()

@@ -14,7 +14,7 @@ from aiohttp.test_utils import TestServer
 from multidict import CIMultiDict
 
 from agents.webhooks import server
-from agents.webhooks.receiver import Receiver
+from agents.webhooks.receiver import DeliveryReceiver
 from agents.webhooks.sending import ConfirmedSender
 from agents.webhooks.server import make_app
 from pipeline.http.access import is_loopback
@@ -38,7 +38,7 @@ def serve(requests: Callable[[ClientSession, str], Awaitable[None]], broker: Bro
     """Run requests against the application on a real socket."""
 
     async def main() -> None:
-        app = make_app(Receiver(SERVICES, broker.send, clock=lambda: NOW))
+        app = make_app(DeliveryReceiver(SERVICES, broker.send, clock=lambda: NOW))
         async with TestServer(app) as running, ClientSession() as session:
             await requests(session, str(running.make_url("")).rstrip("/"))
 

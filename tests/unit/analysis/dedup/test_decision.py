@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pipeline.analysis.dedup.decision import decide
-from pipeline.analysis.dedup.evidence import Cluster, History, Reported
+from pipeline.analysis.dedup.evidence import Cluster, Reported, ReportHistory
 from tests.support.builders import build_change, build_stacks
 from tests.support.dedup import CONFIG, START, build_candidates, build_evidence
 
@@ -67,5 +67,5 @@ def test_a_caller_of_what_goes_on_rising(modified: list[str], reported: set[str]
     (x,) = build_candidates(GROWN, ["x"], times=[START - 1800.0])
     (a,) = build_candidates(GROWN, ["a"])
     evidence = build_evidence(GROWN, [replace(a, p_value=1e-8)], [build_change("D1", modified)])
-    evidence = replace(evidence, history=History([Reported(x, "E1")]))
+    evidence = replace(evidence, history=ReportHistory([Reported(x, "E1")]))
     assert {candidate.metric for candidate in decide(evidence, CONFIG).unique} == reported

@@ -7,28 +7,33 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pipeline.analysis.dedup.onsets import Onset, Watched, onset_similarities
+from pipeline.analysis.dedup.onsets import ChanceTime, RegressionOnset, onset_similarities
 from pipeline.model.units import DAY_S, HOUR_S
 
 T0 = 1_700_000_000.0
 SPAN_S = 18 * DAY_S
-METRIC = Onset(T0 - HOUR_S / 2, T0 + HOUR_S / 2, gcpu=False, size=40.0)
-CPU = Onset(T0 - 600.0, T0 + 600.0, gcpu=True, size=0.05, event="E1")
+METRIC = RegressionOnset(T0 - HOUR_S / 2, T0 + HOUR_S / 2, gcpu=False, size=40.0)
+CPU = RegressionOnset(T0 - 600.0, T0 + 600.0, gcpu=True, size=0.05, event="E1")
 NO_CHANGES = np.zeros(0)
 
 
 def sure(
-    one: Onset, other: Onset, *reported: Onset, deployed: np.ndarray | None = None, span_s: float = SPAN_S
+    one: RegressionOnset,
+    other: RegressionOnset,
+    *reported: RegressionOnset,
+    deployed: np.ndarray | None = None,
+    span_s: float = SPAN_S,
 ) -> float:
     """Return how sure it is that two begin together for a reason."""
     changes = NO_CHANGES if deployed is None else deployed
-    return float(onset_similarities([one, other], Watched(span_s, reported, changes))[0, 1])
+    return float(onset_similarities([one, other], ChanceTime(span_s, reported, changes))[0, 1])
 
 
-def others(count: int, size: float, *, gcpu: bool = True) -> list[Onset]:
+def others(count: int, size: float, *, gcpu: bool = True) -> list[RegressionOnset]:
     """Return events of other days."""
     return [
-        Onset(T0 - (2 + n) * DAY_S, T0 - (2 + n) * DAY_S + 600.0, gcpu, size, f"X{n}") for n in range(count)
+        RegressionOnset(T0 - (2 + n) * DAY_S, T0 - (2 + n) * DAY_S + 600.0, gcpu, size, f"X{n}")
+        for n in range(count)
     ]
 
 
@@ -102,11 +107,11 @@ def test_what_begins_by_chance_is_seldom_taken_for_one(
     for _ in range(2000):
         times = rng.choice(deployed, size=9) if len(deployed) else T0 + rng.uniform(0, SPAN_S, size=9)
         cpu = [
-            Onset(time - 900.0, time + 900.0, True, size, f"E{n}")
+            RegressionOnset(time - 900.0, time + 900.0, True, size, f"E{n}")
             for n, (time, size) in enumerate(zip(times[1:], rng.lognormal(-5, 1, 8), strict=True))
         ]
-        metric = Onset(times[0] - HOUR_S, times[0] + HOUR_S, False, 1.0)
-        found = onset_similarities([*cpu, metric], Watched(SPAN_S, [], deployed))[-1, :-1]
+        metric = RegressionOnset(times[0] - HOUR_S, times[0] + HOUR_S, False, 1.0)
+        found = onset_similarities([*cpu, metric], ChanceTime(SPAN_S, [], deployed))[-1, :-1]
         met += any(metric.overlaps(onset) for onset in cpu)
         joined += bool((found >= 0.95).any())
     assert 0.03 < met / 2000 < most_met

@@ -16,11 +16,11 @@ from scipy import stats
 from scipy.signal import lfilter
 
 from loadgen.fleet.figures import SUBROUTINE_SERVERS, SUBROUTINES, averaged
-from pipeline.analysis.detect.short_term import ScanConfig, Windows, baseline_start, find_candidates
+from pipeline.analysis.detect.short_term import ScanConfig, WindowIndexes, baseline_start, find_candidates
 from pipeline.model import FloatArray, MetricKind, SeriesMatrix
 from tests.support.calibration import calibrated
 
-WINDOWS = Windows(analysis=1440, extended=1464, end=1500)
+WINDOWS = WindowIndexes(analysis=1440, extended=1464, end=1500)
 RESOLUTION_S = 600.0
 DAY = 144
 NEXT = 12  # windows by which the next scan is later
@@ -241,7 +241,7 @@ def test_a_regression_of_the_papers_smallest_size_is_found_at_its_sampling(
     series = 300
     drawn = [averaged(servers, SUBROUTINES, rng) for _ in range(series)]
     panels = np.stack([panel.values / 100 for panel in drawn])
-    windows = Windows(analysis=490, extended=514, end=550)
+    windows = WindowIndexes(analysis=490, extended=514, end=550)
     names = tuple(f"s{position}" for position in range(series))
     kind: MetricKind = "service"
     matrix = SeriesMatrix(0.0, RESOLUTION_S, (kind,) * series, names, panels[:, :550], np.ones(550))

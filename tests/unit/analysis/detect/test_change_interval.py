@@ -11,10 +11,10 @@ from scipy.signal import lfilter
 
 from pipeline.analysis.detect.change_interval import posterior, split_intervals, split_profile, step_interval
 from pipeline.analysis.detect.long_term import find_long_term
-from pipeline.analysis.detect.short_term import Windows, find_candidates
+from pipeline.analysis.detect.short_term import WindowIndexes, find_candidates
 from pipeline.model import FloatArray, MetricKind, SeriesMatrix
 
-WINDOWS = Windows(analysis=1440, extended=1464, end=1500)  # of frontfaas-small
+WINDOWS = WindowIndexes(analysis=1440, extended=1464, end=1500)  # of frontfaas-small
 SERIES = 250
 START, RESOLUTION_S = 1_700_000_000.0, 600.0
 TOTAL = 1_000_000.0

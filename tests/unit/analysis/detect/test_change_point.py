@@ -6,7 +6,7 @@ from scipy import stats
 
 from pipeline.analysis.detect.change_point import (
     Family,
-    Sums,
+    SideSums,
     log_odds_span,
     p_values,
     ratio,
@@ -19,15 +19,15 @@ from pipeline.model import FloatArray
 RNG = np.random.default_rng(20)
 
 
-def sums(left: float, left_exposure: float, right: float, right_exposure: float) -> Sums:
-    return Sums(*(np.array([[value]]) for value in (left, left_exposure, right, right_exposure)))
+def sums(left: float, left_exposure: float, right: float, right_exposure: float) -> SideSums:
+    return SideSums(*(np.array([[value]]) for value in (left, left_exposure, right, right_exposure)))
 
 
 def root(family: Family, *sides: float) -> float:
     return float(signed_roots(sums(*sides), family)[0, 0])
 
 
-def all_splits(observed: FloatArray, exposure: FloatArray) -> Sums:
+def all_splits(observed: FloatArray, exposure: FloatArray) -> SideSums:
     return split_sums(observed, exposure, first=1, last=observed.shape[1] - 1)
 
 

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from pipeline.analysis.detect import count_histories
-from pipeline.analysis.detect.search import Found, SearchConfig, find_change_points
-from pipeline.analysis.detect.short_term import Windows
+from pipeline.analysis.detect.search import SearchConfig, SearchResult, find_change_points
+from pipeline.analysis.detect.short_term import WindowIndexes
 from pipeline.model import Direction, MetricKind, SeriesMatrix
 from tests.support.calibration import calibrated
 
 SERIES, HISTORY, END = 300, 336, 372
-WINDOWS = Windows(analysis=HISTORY, extended=348, end=END)
+WINDOWS = WindowIndexes(analysis=HISTORY, extended=348, end=END)
 START = 1_700_000_000.0
 
 
@@ -46,7 +46,7 @@ def service(name: str) -> SeriesMatrix:
     return SeriesMatrix(START, resolution_s, kinds * SERIES, names, samples, totals)
 
 
-def search(matrix: SeriesMatrix, direction: Direction, *, prior: bool) -> Found:
+def search(matrix: SeriesMatrix, direction: Direction, *, prior: bool) -> SearchResult:
     config = SearchConfig(("short_term",), direction=direction, absolute=1e-5, shared_prior=prior)
     return find_change_points(matrix, WINDOWS, config)
 

@@ -11,37 +11,38 @@ import pytest
 from pipeline.analysis.detect.detectable import (
     DetectableConfig,
     Look,
-    Traffic,
+    ServiceTraffic,
     detectable_size,
     samples_to_detect,
     significant_root,
     time_to_detect,
 )
 from pipeline.analysis.detect.service_noise import with_shared_prior
-from pipeline.analysis.detect.short_term import ScanConfig, Windows, baseline_start, find_candidates
+from pipeline.analysis.detect.short_term import ScanConfig, WindowIndexes, baseline_start, find_candidates
 from pipeline.model import MetricKind, SeriesMatrix
 from pipeline.model.units import HOUR_S
 from pipeline.views.report.detectability import noise_of
 
 RESOLUTION_S = 600.0
-WINDOWS = Windows(analysis=1440, extended=1464, end=1500)  # of frontfaas-small
+WINDOWS = WindowIndexes(analysis=1440, extended=1464, end=1500)  # of frontfaas-small
 BASELINE_S = (WINDOWS.analysis - baseline_start(WINDOWS, RESOLUTION_S, ScanConfig())) * RESOLUTION_S
 LOOK = Look(BASELINE_S, 4 * HOUR_S, 6 * HOUR_S, RESOLUTION_S)
-TRAFFIC = Traffic(samples_per_s=50.0, series=2000)
+TRAFFIC = ServiceTraffic(samples_per_s=50.0, series=2000)
 
 
 def test_half_the_size_takes_four_times_the_samples() -> None:
     large = detectable_size(0.1, LOOK.longest_s, TRAFFIC, LOOK)
-    small = detectable_size(0.1, LOOK.longest_s, Traffic(4 * 50.0, 2000), LOOK)
+    small = detectable_size(0.1, LOOK.longest_s, ServiceTraffic(4 * 50.0, 2000), LOOK)
     assert large / small == pytest.approx(2, rel=0.02)
     # Noise of twice the variance is as good as half of the samples.
-    noisy = detectable_size(0.1, LOOK.longest_s, Traffic(4 * 50.0, 2000, dispersion=4.0), LOOK)
+    noisy = detectable_size(0.1, LOOK.longest_s, ServiceTraffic(4 * 50.0, 2000, dispersion=4.0), LOOK)
     assert noisy == pytest.approx(large)
 
 
 def test_more_series_and_less_time_ask_for_more() -> None:
     sizes = [
-        detectable_size(0.01, LOOK.longest_s, Traffic(50.0, series), LOOK) for series in (10, 1000, 100_000)
+        detectable_size(0.01, LOOK.longest_s, ServiceTraffic(50.0, series), LOOK)
+        for series in (10, 1000, 100_000)
     ]
     assert sizes == sorted(sizes)
     after = [detectable_size(0.01, hours * HOUR_S, TRAFFIC, LOOK) for hours in (10, 4, 1)]
@@ -49,8 +50,8 @@ def test_more_series_and_less_time_ask_for_more() -> None:
 
 
 def test_nothing_is_detectable_without_samples() -> None:
-    assert detectable_size(0.01, LOOK.longest_s, Traffic(0.0, 10), LOOK) == math.inf
-    assert time_to_detect(0.01, 0.05, Traffic(0.0, 10), LOOK) is None
+    assert detectable_size(0.01, LOOK.longest_s, ServiceTraffic(0.0, 10), LOOK) == math.inf
+    assert time_to_detect(0.01, 0.05, ServiceTraffic(0.0, 10), LOOK) is None
 
 
 @pytest.mark.parametrize("degrees", [0.5, 1.0, math.nan])
@@ -72,9 +73,9 @@ def test_the_time_is_the_first_at_which_the_size_is_detectable() -> None:
 def test_the_search_takes_a_larger_root() -> None:
     config = DetectableConfig()
     alone = Look(BASELINE_S, 4 * HOUR_S, 6 * HOUR_S, RESOLUTION_S, searched=False)
-    assert significant_root(Traffic(50.0, 1), alone, config) == pytest.approx(2.576, abs=0.001)
-    assert significant_root(Traffic(50.0, 1), LOOK, config) > significant_root(
-        Traffic(50.0, 1), alone, config
+    assert significant_root(ServiceTraffic(50.0, 1), alone, config) == pytest.approx(2.576, abs=0.001)
+    assert significant_root(ServiceTraffic(50.0, 1), LOOK, config) > significant_root(
+        ServiceTraffic(50.0, 1), alone, config
     )
 
 
@@ -95,7 +96,7 @@ def test_steps_of_that_size_are_reported_about_as_often_as_it_says(gcpu: float) 
 
     _, dispersion, degrees_of_freedom = noise_of(scanned(0.0), WINDOWS)
     noise = float(np.median(dispersion)), float(np.median(degrees_of_freedom))
-    traffic = Traffic(TRAFFIC.samples_per_s, series, *noise)
+    traffic = ServiceTraffic(TRAFFIC.samples_per_s, series, *noise)
     size = detectable_size(gcpu, LOOK.longest_s, traffic, LOOK)
     found = find_candidates(scanned(size), WINDOWS)
     reported = sum(candidate.p_value * series <= DetectableConfig().significance for candidate in found)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.analysis.detect.fitting import history_start, known_windows, over_gaps, widening
-from pipeline.analysis.detect.scan_config import Windows
+from pipeline.analysis.detect.scan_config import WindowIndexes
 from pipeline.model import BoolArray, SeriesMatrix
 
 WINDOW = np.arange(120)
@@ -78,18 +78,18 @@ def without(start: int, end: int) -> BoolArray:
     ],
 )
 def test_windows_are_long_by_the_time_with_data(known: BoolArray, analysis: int, extended: int) -> None:
-    found = over_gaps(Windows(80, 100, 120), known)
+    found = over_gaps(WindowIndexes(80, 100, 120), known)
     assert (found.analysis, found.extended, found.end, found.history) == (analysis, extended, 120, 0)
 
 
 def test_without_an_extended_window_there_is_none_after_a_gap() -> None:
-    assert over_gaps(Windows(80, 120, 120), without(90, 110)) == Windows(60, 120, 120)
+    assert over_gaps(WindowIndexes(80, 120, 120), without(90, 110)) == WindowIndexes(60, 120, 120)
 
 
 @settings(deadline=None)
 @given(st.lists(st.booleans(), min_size=120, max_size=120), st.integers(1, 118), st.integers(0, 60))
 def test_windows_only_grow_and_keep_their_order(data: list[bool], analysis: int, length: int) -> None:
-    windows = Windows(analysis, min(analysis + length, 120), 120)
+    windows = WindowIndexes(analysis, min(analysis + length, 120), 120)
     found = over_gaps(windows, np.array(data))
     assert 0 <= found.analysis <= found.extended <= found.end == 120
     assert found.analysis <= windows.analysis

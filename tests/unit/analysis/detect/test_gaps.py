@@ -7,12 +7,12 @@ import pytest
 
 from pipeline.analysis.detect.matrix import drop_windows, first_windows
 from pipeline.analysis.detect.search import SearchConfig, find_change_points
-from pipeline.analysis.detect.short_term import Windows
+from pipeline.analysis.detect.short_term import WindowIndexes
 from pipeline.model import BoolArray, SeriesMatrix
 from tests.support.calibration import calibrated
 
 HISTORY, ANALYSIS, EXTENDED, RERUN = 240, 24, 12, 12
-WINDOWS = Windows(HISTORY, HISTORY + ANALYSIS, HISTORY + ANALYSIS + EXTENDED)
+WINDOWS = WindowIndexes(HISTORY, HISTORY + ANALYSIS, HISTORY + ANALYSIS + EXTENDED)
 SPAN = WINDOWS.end
 LENGTH = 3 * SPAN
 WINDOW = np.arange(LENGTH)

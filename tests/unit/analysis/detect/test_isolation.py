@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.analysis.detect.matrix import slice_rows
-from pipeline.analysis.detect.short_term import ScanConfig, Windows, find_candidates
+from pipeline.analysis.detect.short_term import ScanConfig, WindowIndexes, find_candidates
 from pipeline.model import Candidate, MetricKind, SeriesMatrix, SharedVariancePrior
 
 SERIES = 12
 NOISE = SharedVariancePrior(np.array([-9.0, -1.0]), np.array([0.0, 0.2]), 20.0)
 GEOMETRIES = (
-    (Windows(440, 464, 500), 1800.0),  # a week and more, so that last week is asked too
-    (Windows(240, 264, 300), 600.0),
+    (WindowIndexes(440, 464, 500), 1800.0),  # a week and more, so that last week is asked too
+    (WindowIndexes(240, 264, 300), 600.0),
 )
 
 
@@ -53,7 +53,7 @@ def numbers(candidates: tuple[Candidate, ...]) -> np.ndarray:
 @given(seed=st.integers(0, 10**6), kind=st.sampled_from(("subroutine", "service")), up=st.booleans())
 @pytest.mark.parametrize(("windows", "resolution_s"), GEOMETRIES, ids=["weekly", "short"])
 def test_series_are_isolated_as_if_alone(
-    windows: Windows, resolution_s: float, seed: int, kind: MetricKind, up: bool
+    windows: WindowIndexes, resolution_s: float, seed: int, kind: MetricKind, up: bool
 ) -> None:
     matrix = changing_matrix(seed, windows.end, resolution_s, kind)
     config = ScanConfig(significance=0.1)  # so that uncertain changes are compared, too

@@ -5,20 +5,20 @@ import pytest
 
 from pipeline.analysis.detect.long_term import find_long_term
 from pipeline.analysis.detect.ramp import best_split, find_rise
-from pipeline.analysis.detect.short_term import Windows
+from pipeline.analysis.detect.short_term import WindowIndexes
 from pipeline.model import Candidate, Direction, FloatArray, MetricKind, SeriesMatrix
 
 START = 1_700_000_000.0
 HOUR_S, DAY_S = 3600.0, 86_400.0
-SMALL = (600.0, Windows(1440, 1464, 1500))  # frontfaas-small
-ADSERVING = (3600.0, Windows(16 * 24, 25 * 24, 25 * 24))  # adserving-long
-SUPPLY = (3600.0, Windows(10 * 24, 17 * 24, 18 * 24))  # ct-supply-long
+SMALL = (600.0, WindowIndexes(1440, 1464, 1500))  # frontfaas-small
+ADSERVING = (3600.0, WindowIndexes(16 * 24, 25 * 24, 25 * 24))  # adserving-long
+SUPPLY = (3600.0, WindowIndexes(10 * 24, 17 * 24, 18 * 24))  # ct-supply-long
 GEOMETRIES = [
     pytest.param(SMALL, id="frontfaas-small"),
     pytest.param(ADSERVING, id="adserving-long"),
     pytest.param(SUPPLY, id="ct-supply-long"),
 ]
-Geometry = tuple[float, Windows]
+Geometry = tuple[float, WindowIndexes]
 
 
 def days_of(geometry: Geometry) -> FloatArray:
@@ -170,12 +170,12 @@ def test_gcpu_counts_of_a_rare_subroutine() -> None:
 @pytest.mark.parametrize(
     "windows",
     [
-        pytest.param(Windows(30, 45, 50), id="seconds"),
-        pytest.param(Windows(3, 5, 5), id="hardly any"),
-        pytest.param(Windows(1440, 1440, 1440), id="no analysis window"),
+        pytest.param(WindowIndexes(30, 45, 50), id="seconds"),
+        pytest.param(WindowIndexes(3, 5, 5), id="hardly any"),
+        pytest.param(WindowIndexes(1440, 1440, 1440), id="no analysis window"),
     ],
 )
-def test_short_windows_are_no_error(windows: Windows) -> None:
+def test_short_windows_are_no_error(windows: WindowIndexes) -> None:
     values = np.random.default_rng(12).normal(0.0, 1.0, (3, windows.end))
     assert find((1.0, windows), values, absolute=10.0) == ()
 

@@ -10,7 +10,7 @@ import pytest
 from pipeline.analysis.detect.exchanged_names import find_exchanges
 from pipeline.analysis.detect.renames import find_renames
 from pipeline.analysis.detect.search import SearchConfig, find_change_points
-from pipeline.analysis.detect.short_term import Windows
+from pipeline.analysis.detect.short_term import WindowIndexes
 from pipeline.model import Rename, SeriesMatrix
 from pipeline.model.units import HOUR_S
 
@@ -119,7 +119,7 @@ def test_find_renames(lives: Mapping[str, Life], became: Mapping[str, str]) -> N
     assert find_renames(matrix, find_exchanges(matrix)) == became
 
 
-WINDOWS = Windows(analysis=200, extended=224, end=HOURS, history=0)
+WINDOWS = WindowIndexes(analysis=200, extended=224, end=HOURS, history=0)
 REGRESSED = "org.shop.cart.Part3.add0"
 
 

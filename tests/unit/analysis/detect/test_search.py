@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from pipeline.analysis.detect.search import SearchConfig, StepDetector, due_detectors, find_change_points
-from pipeline.analysis.detect.short_term import Windows
+from pipeline.analysis.detect.short_term import WindowIndexes
 from pipeline.analysis.published.kdd2018.cusum import find_kdd2018
 from pipeline.model import Candidate, Detector, SeriesMatrix
 
 HOUR_S = 3600.0
 LEAD, HISTORY, ANALYSIS, EXTENDED = 20, 240, 24, 12
-WINDOWS = Windows(HISTORY, HISTORY + ANALYSIS, HISTORY + ANALYSIS + EXTENDED)
+WINDOWS = WindowIndexes(HISTORY, HISTORY + ANALYSIS, HISTORY + ANALYSIS + EXTENDED)
 PUBLISHED: Mapping[Detector, StepDetector] = {"kdd2018": find_kdd2018}
 
 
@@ -64,7 +64,7 @@ def test_what_two_detectors_find_counts_once() -> None:
 
 
 def test_what_lies_before_the_history_is_for_the_short_term_alone() -> None:
-    led = Windows(HISTORY + LEAD, HISTORY + LEAD + ANALYSIS, WINDOWS.end + LEAD, history=LEAD)
+    led = WindowIndexes(HISTORY + LEAD, HISTORY + LEAD + ANALYSIS, WINDOWS.end + LEAD, history=LEAD)
     (found,) = find_change_points(
         matrix(lead=LEAD), led, SearchConfig(("kdd2018",), absolute=0.001, published=PUBLISHED)
     ).candidates

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from pipeline.analysis.detect.share_normalisation import ShareNormalisationConfig, share_factor
-from pipeline.analysis.detect.short_term import Windows, find_candidates
+from pipeline.analysis.detect.short_term import WindowIndexes, find_candidates
 from pipeline.model import FloatArray, MetricKind, SeriesMatrix
 
-WINDOWS = Windows(analysis=480, extended=528, end=540)  # ten days, a day, six hours of half-hour windows
+WINDOWS = WindowIndexes(
+    analysis=480, extended=528, end=540
+)  # ten days, a day, six hours of half-hour windows
 CHANGE = 500
 POSITION = np.arange(WINDOWS.end)
 TOTAL = 100_000.0

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from pipeline.analysis.detect.short_term import ScanConfig, Windows, baseline_start, find_candidates
+from pipeline.analysis.detect.short_term import ScanConfig, WindowIndexes, baseline_start, find_candidates
 from pipeline.model import BoolArray, Candidate, Direction, FloatArray, SeriesMatrix
 
-WINDOWS = Windows(analysis=240, extended=260, end=270)  # four hours, twenty and ten minutes
+WINDOWS = WindowIndexes(analysis=240, extended=260, end=270)  # four hours, twenty and ten minutes
 START = 1_700_000_000.0
 POSITION = np.arange(WINDOWS.end)
 
@@ -115,7 +115,7 @@ def test_what_is_likelier_in_the_extended_window_is_left_to_a_later_scan() -> No
     samples = np.random.default_rng(5).binomial(2000, share, (300, WINDOWS.end)).astype(np.float64)
     names = tuple(map(str, range(300)))
     matrix = SeriesMatrix(START, 60.0, ("subroutine",) * 300, names, samples, np.full(WINDOWS.end, 2000.0))
-    assert len(find_candidates(matrix, Windows(analysis=245, extended=265, end=WINDOWS.end))) >= 270
+    assert len(find_candidates(matrix, WindowIndexes(analysis=245, extended=265, end=WINDOWS.end))) >= 270
     assert len(find_candidates(matrix, WINDOWS)) <= 30
 
 
@@ -194,7 +194,7 @@ def test_a_gap_at_the_change_leaves_its_position_open() -> None:
 
 def test_what_may_have_come_in_a_long_gap_is_dated_to_its_end() -> None:
     # Ten noisy windows before the gap are as many moments, the gap is fifty.
-    windows, totals = Windows(analysis=180, extended=260, end=270), np.full(WINDOWS.end, 2000.0)
+    windows, totals = WindowIndexes(analysis=180, extended=260, end=270), np.full(WINDOWS.end, 2000.0)
     totals[200:250] = 0.0
     found = [
         window_of(candidate)
@@ -254,8 +254,10 @@ def test_a_step_without_noise_is_certain() -> None:
     assert (candidate.before, candidate.after) == pytest.approx((1.0, 2.0))
 
 
-@pytest.mark.parametrize("windows", [Windows(30, 45, 50), Windows(30, 45, 45), Windows(48, 54, 54)], ids=str)
-def test_a_short_history_will_do(windows: Windows) -> None:
+@pytest.mark.parametrize(
+    "windows", [WindowIndexes(30, 45, 50), WindowIndexes(30, 45, 45), WindowIndexes(48, 54, 54)], ids=str
+)
+def test_a_short_history_will_do(windows: WindowIndexes) -> None:
     position = np.arange(windows.end)
     at = windows.analysis + 2
     (candidate,) = find_candidates(gcpu(np.where(position >= at, 0.2, 0.1)), windows)
@@ -264,10 +266,10 @@ def test_a_short_history_will_do(windows: Windows) -> None:
 
 @pytest.mark.parametrize(
     "windows",
-    [Windows(3, 4, 5), Windows(1, 2, 2), Windows(5, 5, 5), Windows(6, 6, 9)],
+    [WindowIndexes(3, 4, 5), WindowIndexes(1, 2, 2), WindowIndexes(5, 5, 5), WindowIndexes(6, 6, 9)],
     ids=["three", "one", "no windows after the history", "no analysis window"],
 )
-def test_too_few_windows_for_any_change(windows: Windows) -> None:
+def test_too_few_windows_for_any_change(windows: WindowIndexes) -> None:
     assert find_candidates(gcpu(np.where(np.arange(windows.end) >= 3, 0.9, 0.1)), windows) == ()
 
 
@@ -278,7 +280,7 @@ def test_a_service_without_series_has_no_candidates() -> None:
 
 def test_what_happens_every_week_at_this_time_is_no_change() -> None:
     # Thirteen days of half hours; a backup of half a day every seventh one.
-    windows = Windows(analysis=560, extended=608, end=620)
+    windows = WindowIndexes(analysis=560, extended=608, end=620)
     position = np.arange(windows.end)
     values = np.random.default_rng(5).standard_normal(windows.end)
     backup = ((position - 580) % 336) < 24
@@ -293,7 +295,7 @@ def test_what_happens_every_week_at_this_time_is_no_change() -> None:
 @pytest.mark.parametrize("height", [0.0, 9.0], ids=["steady", "higher at first"])
 def test_what_happened_last_week_before_the_data_begin_is_no_change(height: float) -> None:
     # The day of a weekly job had begun before the first window; its first hours are the most expensive.
-    windows = Windows(analysis=480, extended=496, end=504)
+    windows = WindowIndexes(analysis=480, extended=496, end=504)
     position = np.arange(windows.end)
     job, first = position >= 490, (position >= 490) & (position < 496)
     values = np.random.default_rng(5).standard_normal(windows.end) + 5.0 * job + height * first
@@ -306,7 +308,7 @@ def test_what_happened_last_week_before_the_data_begin_is_no_change(height: floa
 @pytest.mark.parametrize("hours", [-24, -4, 0, 4], ids=str)
 def test_a_second_regression_a_week_after_the_first_is_found(hours: int) -> None:
     # Releases go out at the same time every week; the windows are those of frontfaas-small.
-    windows = Windows(analysis=1440, extended=1464, end=1500)
+    windows = WindowIndexes(analysis=1440, extended=1464, end=1500)
     position = np.arange(windows.end)
     values = np.random.default_rng(6).standard_normal(windows.end)
     values += 3.0 * (position >= 1450 - 1008 + 6 * hours) + 2.0 * (position >= 1450)
@@ -317,7 +319,7 @@ def test_a_second_regression_a_week_after_the_first_is_found(hours: int) -> None
 
 @pytest.mark.parametrize("seed", [2, 3, 4, 5], ids=str)
 def test_what_happened_a_week_ago_moves_no_change_point(seed: int) -> None:
-    windows = Windows(analysis=1440, extended=1464, end=1500)
+    windows = WindowIndexes(analysis=1440, extended=1464, end=1500)
     position = np.arange(windows.end)
     trouble = (position >= 1457 - 1008) & (position < 1470 - 1008)
     values = (
@@ -329,7 +331,7 @@ def test_what_happened_a_week_ago_moves_no_change_point(seed: int) -> None:
 
 
 def test_a_gap_a_week_ago_hides_no_regression() -> None:
-    windows = Windows(analysis=480, extended=496, end=504)
+    windows = WindowIndexes(analysis=480, extended=496, end=504)
     position = np.arange(windows.end)
     totals = np.full(windows.end, 2000.0)
     totals[480 - 336 : 504 - 336] = 0.0
@@ -341,11 +343,15 @@ def test_a_gap_a_week_ago_hides_no_regression() -> None:
 @pytest.mark.parametrize(
     ("windows", "resolution_s", "first"),
     [
-        pytest.param(Windows(1440, 1464, 1500), 600.0, 1440 - 288, id="four times ten hours, in whole days"),
-        pytest.param(Windows(2880, 2916, 2916), 300.0, 2880 - 144, id="four times three hours"),
-        pytest.param(Windows(30, 45, 50), 1.0, 0, id="all of a short history"),
-        pytest.param(Windows(384, 600, 600), 3600.0, 168, id="last week's has to be as long"),
+        pytest.param(
+            WindowIndexes(1440, 1464, 1500), 600.0, 1440 - 288, id="four times ten hours, in whole days"
+        ),
+        pytest.param(WindowIndexes(2880, 2916, 2916), 300.0, 2880 - 144, id="four times three hours"),
+        pytest.param(WindowIndexes(30, 45, 50), 1.0, 0, id="all of a short history"),
+        pytest.param(WindowIndexes(384, 600, 600), 3600.0, 168, id="last week's has to be as long"),
     ],
 )
-def test_the_baseline_is_four_times_what_follows(windows: Windows, resolution_s: float, first: int) -> None:
+def test_the_baseline_is_four_times_what_follows(
+    windows: WindowIndexes, resolution_s: float, first: int
+) -> None:
     assert baseline_start(windows, resolution_s, ScanConfig()) == first

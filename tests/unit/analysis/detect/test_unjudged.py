@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from pipeline.analysis.detect.search import SearchConfig, find_change_points
-from pipeline.analysis.detect.short_term import Windows
+from pipeline.analysis.detect.short_term import WindowIndexes
 from pipeline.analysis.detect.unjudged import CODES, Grounds, find_unjudged, merge_unjudged
 from pipeline.model import BoolArray, SeriesMatrix, Unjudged
 from pipeline.views.report.unjudged import SENTENCES, describe_unjudged
 from tests.support.paths import ROOT
 
-WINDOWS = Windows(240, 264, 276)
+WINDOWS = WindowIndexes(240, 264, 276)
 CONFIG = SearchConfig(("short_term",), absolute=0.001)
 
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from pipeline.analysis.feedback.comparison import (
-    Answer,
+    EventAnswer,
     LedgerCandidate,
-    Line,
-    Outcome,
-    Setting,
+    RegressionLine,
+    SettingOutcome,
+    TriedBounds,
     compare_settings,
     fewer,
     more,
@@ -20,7 +20,7 @@ from pipeline.analysis.feedback.comparison import (
 from pipeline.model import SeriesKey, Verdict, VerdictKind
 from tests.support.builders import build_candidate
 
-PRESENT = Setting("absolute", 0.01, 0.01)
+PRESENT = TriedBounds("absolute", 0.01, 0.01)
 SAME_S = 100.0
 
 
@@ -32,56 +32,69 @@ def seen(
     return LedgerCandidate(number, "shop", "live", candidate, time + 60, 1000, step)
 
 
-def compared(*found: LedgerCandidate, second: Setting, answers: tuple[Answer, ...] = ()) -> list[Line]:
+def compared(
+    *found: LedgerCandidate, second: TriedBounds, answers: tuple[EventAnswer, ...] = ()
+) -> list[RegressionLine]:
     return list(compare_settings(found, PRESENT, second, same_s=SAME_S, answers=answers))
 
 
-def said(event: str, verdict: VerdictKind, *, metric: str = "f", time: float = 0.0) -> Answer:
+def said(event: str, verdict: VerdictKind, *, metric: str = "f", time: float = 0.0) -> EventAnswer:
     state = Verdict(event, "shop", verdict, time, "ada")
-    return Answer(event, "shop", SeriesKey("subroutine", metric), time, state)
+    return EventAnswer(event, "shop", SeriesKey("subroutine", metric), time, state)
 
 
 @pytest.mark.parametrize(
     ("candidate", "second", "outcome"),
     [
-        pytest.param(seen("a", 0.03), replace(PRESENT, threshold=0.02), Outcome("reported"), id="larger"),
         pytest.param(
-            seen("a", 0.015), replace(PRESENT, threshold=0.02), Outcome("silent", "threshold"), id="smaller"
+            seen("a", 0.03), replace(PRESENT, threshold=0.02), SettingOutcome("reported"), id="larger"
+        ),
+        pytest.param(
+            seen("a", 0.015),
+            replace(PRESENT, threshold=0.02),
+            SettingOutcome("silent", "threshold"),
+            id="smaller",
         ),
         pytest.param(
             seen("a", 0.03, p_value=1e-6),
             replace(PRESENT, by_chance=1e-4),
-            Outcome("silent", "significance"),
+            SettingOutcome("silent", "significance"),
             id="not as sure",
         ),
         pytest.param(
-            seen("a", 0.005, step="threshold"), replace(PRESENT, threshold=0.004), Outcome("open"), id="lower"
+            seen("a", 0.005, step="threshold"),
+            replace(PRESENT, threshold=0.004),
+            SettingOutcome("open"),
+            id="lower",
         ),
         pytest.param(
             seen("a", 0.005, step="threshold", p_value=1e-4),
             replace(PRESENT, threshold=0.004),
-            Outcome("silent", "significance"),
+            SettingOutcome("silent", "significance"),
             id="lower, and no surer",
         ),
         pytest.param(
             seen("a", 0.03, step="significance", p_value=1e-4),
             replace(PRESENT, by_chance=0.2),
-            Outcome("open"),
+            SettingOutcome("open"),
             id="less sure",
         ),
         pytest.param(
             seen("a", 0.03, step="cost_shift"),
             replace(PRESENT, threshold=0.001),
-            Outcome("silent", "cost_shift"),
+            SettingOutcome("silent", "cost_shift"),
             id="a later step keeps it",
         ),
         pytest.param(
-            seen("a", 0.03), Setting("relative", 0.5), Outcome("silent", "threshold"), id="another measure"
+            seen("a", 0.03),
+            TriedBounds("relative", 0.5),
+            SettingOutcome("silent", "threshold"),
+            id="another measure",
         ),
     ],
 )
 def test_a_setting_drops_what_the_ledger_says_it_does(
-    candidate: LedgerCandidate, second: Setting, outcome: Outcome
+    candidate: LedgerCandidate, second: TriedBounds, outcome: SettingOutcome
 ) -> None:
     (line,) = compared(candidate, second=second)
     assert line.second == outcome
@@ -97,7 +110,7 @@ def test_scans_that_saw_one_regression_are_one_line() -> None:
     ]
     small = replace(again, candidate=first.candidate)
     (line,) = compared(first, small, second=replace(PRESENT, threshold=0.02))
-    assert line.second == Outcome("silent", "threshold")
+    assert line.second == SettingOutcome("silent", "threshold")
 
 
 def test_what_people_said_is_counted_of_what_differs() -> None:

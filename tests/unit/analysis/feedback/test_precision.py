@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from scipy.stats import binomtest
 
-from pipeline.analysis.feedback import Judged, Reported, is_right, precision_table, wilson
+from pipeline.analysis.feedback import AnsweredEvent, Reported, is_right, precision_table, wilson
 from pipeline.model import Decision, Verdict, VerdictKind
 
 
-def judged(number: int, right: bool, *passed: Decision, service: str = "shop") -> Judged:
+def judged(number: int, right: bool, *passed: Decision, service: str = "shop") -> AnsweredEvent:
     reported = Reported(f"e{number}", service, "live", "subroutine", "f", 0.0, 10.0, 0.1, 0.2)
-    return Judged(reported, right, passed)
+    return AnsweredEvent(reported, right, passed)
 
 
 def passed(step: str, statistic: float, bound: float = 1.0) -> Decision:

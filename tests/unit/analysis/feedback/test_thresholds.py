@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from pipeline.analysis.feedback import Judged, Reported, ThresholdConfig, propose_thresholds, roc
+from pipeline.analysis.feedback import AnsweredEvent, Reported, ThresholdConfig, propose_thresholds, roc
 from pipeline.analysis.feedback.thresholds import Measure
 
 PRESENT: dict[str, tuple[Measure, float]] = {"live": ("absolute", 0.01)}
@@ -16,9 +16,9 @@ def event(number: int, delta: float, before: float = 0.1, service: str = "shop")
     return Reported(f"e{number}", service, "live", "subroutine", "f", 0.0, 10.0, before, before + delta)
 
 
-def judged(right: list[float], wrong: list[float]) -> list[Judged]:
+def judged(right: list[float], wrong: list[float]) -> list[AnsweredEvent]:
     sizes = [(size, True) for size in right] + [(size, False) for size in wrong]
-    return [Judged(event(number, size), is_right) for number, (size, is_right) in enumerate(sizes)]
+    return [AnsweredEvent(event(number, size), is_right) for number, (size, is_right) in enumerate(sizes)]
 
 
 RIGHT = [0.05 + 0.01 * number for number in range(10)]
@@ -70,7 +70,7 @@ def test_a_relative_threshold_is_held_against_relative_sizes() -> None:
 
 
 def test_each_workload_and_service_is_by_itself_and_unknown_workloads_are_left_out() -> None:
-    cart = Judged(event(50, 0.3, service="cart"), True)
+    cart = AnsweredEvent(event(50, 0.3, service="cart"), True)
     found = propose_thresholds([*judged(RIGHT, []), cart], PRESENT)
     assert [(one.workload, one.service) for one in found] == [("live", "cart"), ("live", "shop")]
     assert propose_thresholds([cart], {}) == ()

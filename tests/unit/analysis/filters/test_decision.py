@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pipeline.analysis.filters import FilterConfig, FilterEvidence, Known, decide_filters
+from pipeline.analysis.filters import EarlierRegression, FilterConfig, FilterEvidence, decide_filters
 from pipeline.analysis.filters.decision import filter_of
 from pipeline.model import Candidate, Scan, SeriesMatrix
 from pipeline.model.steps import FILTERS, Step
@@ -26,10 +26,10 @@ GONE = build_candidate("shop.gone", before=0.1, after=0.2, change_time=at(CHANGE
 SMALL = build_candidate("shop.step", before=0.1, after=0.105, change_time=at(CHANGE))
 CHANCE = replace(STEP, p_value=0.5)
 SLOW_GONE = replace(GONE, kind="long_term")
-EARLIER = Known(replace(STEP, change_time=at(CHANGE - 1)), at(WINDOWS - 4))
+EARLIER = EarlierRegression(replace(STEP, change_time=at(CHANGE - 1)), at(WINDOWS - 4))
 
 
-def evidence(*candidates: Candidate, known: tuple[Known, ...] = ()) -> FilterEvidence:
+def evidence(*candidates: Candidate, known: tuple[EarlierRegression, ...] = ()) -> FilterEvidence:
     window = np.arange(WINDOWS)
     stays = np.where(window >= CHANGE, 0.2, 0.1)
     returns = np.where((window >= CHANGE) & (window < CHANGE + 10), 0.2, 0.1)
@@ -53,7 +53,7 @@ def evidence(*candidates: Candidate, known: tuple[Known, ...] = ()) -> FilterEvi
     ],
 )
 def test_the_first_filter_that_objects_drops(
-    candidate: Candidate, known: tuple[Known, ...], dropped_by: str | None
+    candidate: Candidate, known: tuple[EarlierRegression, ...], dropped_by: str | None
 ) -> None:
     found = decide_filters(evidence(candidate, known=known), CONFIG)
     assert [line.decision.step for line in found.dropped] == ([dropped_by] if dropped_by else [])

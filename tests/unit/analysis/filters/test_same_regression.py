@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pipeline.analysis.filters import FilterConfig, Known
+from pipeline.analysis.filters import EarlierRegression, FilterConfig
 from pipeline.analysis.filters.same_regression import ESCALATED, is_gradual, judge_same_regression
 from pipeline.model import Candidate, FloatArray
 from tests.support.builders import build_candidate
@@ -67,7 +67,7 @@ def same(
     seen_s: float = 0.0,
 ) -> bool:
     level = candidate.before if recent is None else recent
-    earlier = [Known(one, one.change_time + seen_s) for one in known]
+    earlier = [EarlierRegression(one, one.change_time + seen_s) for one in known]
     return judge_same_regression(
         candidate, earlier, recent=level, config=configured(absolute, relative)
     ).passed
@@ -122,7 +122,7 @@ def test_what_a_known_regression_grows_into_is_no_new_one(
     candidate = replace(candidate, kind="long_term") if slow else candidate
     decision = judge_same_regression(
         candidate,
-        [Known(KNOWN, KNOWN.change_time)],
+        [EarlierRegression(KNOWN, KNOWN.change_time)],
         recent=0.2,
         config=configured(0.03),
         gradual_since=lambda _: gradual,
@@ -141,7 +141,7 @@ def test_growth_is_asked_for_since_the_first_of_the_known_ones() -> None:
     candidate = build_candidate(before=0.2, after=0.4, change_time=KNOWN.change_time + LATER_S)
     judge_same_regression(
         candidate,
-        [Known(replace(KNOWN, change_time=time), time) for time in times],
+        [EarlierRegression(replace(KNOWN, change_time=time), time) for time in times],
         recent=0.2,
         config=configured(0.03),
         gradual_since=gradual_since,

@@ -10,7 +10,7 @@ from scipy.special import ndtr
 
 from pipeline.analysis.mix.mix import Mix
 from pipeline.analysis.mix.releases import (
-    Compared,
+    ReleaseCosts,
     ReleaseEffect,
     Rollout,
     brought_by,
@@ -63,7 +63,7 @@ def rollout(
 def effects_of(strata: StrataMatrix, counted: SeriesMatrix) -> dict[SeriesKey, ReleaseEffect]:
     (found,) = find_rollouts(strata, HOUR_S)
     side = side_by_side(strata, counted.samples, None, release_starts(strata), found, {})
-    return Compared(found, strata.series, *compare(side)).changed(among=SERIES)
+    return ReleaseCosts(found, strata.series, *compare(side)).changed(among=SERIES)
 
 
 def test_a_rollout_is_from_its_first_host_to_its_last() -> None:
@@ -194,7 +194,7 @@ def test_a_release_or_a_time(
         build_candidate("f0", before=levels[0], after=levels[1], change_time=40 * HOUR_S),
         change_time_interval=((40 + hours[0]) * HOUR_S, (40 + hours[1]) * HOUR_S),
     )
-    compared = Compared(
+    compared = ReleaseCosts(
         one, [candidate.series], np.array([1 / ratio if falls else ratio]), np.array([p_value])
     )
     found = brought_by(candidate, [compared], HOUR_S)
@@ -208,7 +208,7 @@ def test_of_two_releases_the_surer_brought_it() -> None:
     candidate = build_candidate("f0", before=0.02, after=0.024, change_time=40 * HOUR_S)
     said = {"v2": half_way(2, 1.0), "v3": half_way(3, 1.0), "v4": half_way(9, 0.1)}
     compared = [
-        Compared(Rollout(name, 36 * HOUR_S, 52 * HOUR_S), [candidate.series], *map(np.atleast_1d, one))
+        ReleaseCosts(Rollout(name, 36 * HOUR_S, 52 * HOUR_S), [candidate.series], *map(np.atleast_1d, one))
         for name, one in said.items()
     ]
     found = brought_by(candidate, compared, HOUR_S)
@@ -241,7 +241,7 @@ def test_a_later_release_holds_what_the_one_before_it_changed() -> None:
     mix: Mix | None = None
     for one in find_rollouts(matrix, HOUR_S):
         side = side_by_side(matrix, samples.sum(axis=0)[np.newaxis], mix, starts, one, found)
-        for key, effect in Compared(one, series, *compare(side)).changed(among=1).items():
+        for key, effect in ReleaseCosts(one, series, *compare(side)).changed(among=1).items():
             found.setdefault(key, []).append(effect)
     (effect,) = found[series[0]]
     assert effect.release == "v2"

@@ -8,14 +8,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pipeline.analysis.mix.request_shares import RequestMix, Traffic, build_traffic, fit_request_mix
+from pipeline.analysis.mix.request_shares import RequestMix, RequestTraffic, build_traffic, fit_request_mix
 from pipeline.model import RequestPeriods
 from tests.support.served import AT, DAY, END, HISTORY, WINDOW_S, Served, serve
 
 LEAST = 0.00005
 
 
-def traffic_of(served: Served, first: int = 0) -> Traffic | None:
+def traffic_of(served: Served, first: int = 0) -> RequestTraffic | None:
     return build_traffic(served.requests, served.matrix, slice(first, HISTORY))
 
 

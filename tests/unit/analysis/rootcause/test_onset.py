@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.analysis.rootcause.onset import DeploymentConfig, Onset, onset_density, weigh_deployments
+from pipeline.analysis.rootcause.onset import DeploymentConfig, RiseOnset, onset_density, weigh_deployments
 from pipeline.model import BoolArray, FloatArray
 
 WINDOWS = 120
@@ -103,7 +103,7 @@ def deployed(*positions: float, delay_s: float = 10.0, config: DeploymentConfig 
     density = np.zeros(WINDOWS)
     density[60] = 1.0
     return weigh_deployments(
-        Onset(density, 1000.0, 1.0),
+        RiseOnset(density, 1000.0, 1.0),
         [1000.0 + p for p in positions],
         allowed=WINDOWS,
         delay_s=delay_s,
@@ -129,7 +129,9 @@ def test_evidence_of_time_is_fair() -> None:
 def test_recency_is_one_at_the_best_time() -> None:
     density = np.zeros(WINDOWS)
     density[60] = 1.0
-    found = weigh_deployments(Onset(density, 0.0, 1.0), [60.0, 30.0, 100.0], allowed=WINDOWS, delay_s=10.0)
+    found = weigh_deployments(
+        RiseOnset(density, 0.0, 1.0), [60.0, 30.0, 100.0], allowed=WINDOWS, delay_s=10.0
+    )
     assert found.recency[0] == pytest.approx(1.0, abs=0.1)
     assert 0 < found.recency[1] < 0.1
     assert found.recency[2] == 0

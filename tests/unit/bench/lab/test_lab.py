@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from loadgen.bench.lab.commits import LabCommit, read_commits, write_code
-from loadgen.bench.lab.experiments import Judged, judged_points, said
+from loadgen.bench.lab.experiments import CommitVerdicts, judged_points, said
 from loadgen.bench.lab.request import LabRequest
 from loadgen.bench.lab.sides import targets
 from pipeline.experiments.trials import Sides
@@ -64,7 +64,7 @@ def test_the_same_seed_asks_the_same() -> None:
 )
 def test_a_verdict_is_right(name: str, effects: dict[str, float], right: bool) -> None:
     points = {metric: sides(effect) for metric, effect in effects.items()}
-    judged = Judged(COMMITS[name], judged_points(points, LabRequest()))
+    judged = CommitVerdicts(COMMITS[name], judged_points(points, LabRequest()))
     assert judged.right is right
     assert said(judged).endswith(("right", "wrong", "was not measured"))
 

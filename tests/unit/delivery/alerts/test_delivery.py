@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.delivery.alerts.delivery import (
     Delivery,
-    Plan,
+    DeliveryPlan,
     batches,
     changed,
     deliveries,
@@ -18,7 +18,7 @@ from pipeline.delivery.alerts.delivery import (
     thread_of,
     unannounced,
 )
-from pipeline.delivery.alerts.rules import Rule
+from pipeline.delivery.alerts.rules import AlertRule
 from pipeline.delivery.alerts.targets import Target
 from pipeline.files.validation import validate
 from tests.support.alert_events import NOW, alert, detected, resolved, updated
@@ -27,9 +27,9 @@ ALWAYS_QUIET = [{"from": "00:00", "to": "23:00"}]
 QUIET_UNTIL = 1_790_031_600.0  # 23:00 UTC of that day
 
 
-def plan(*rules: dict[str, Any], **targets: dict[str, Any]) -> Plan:
+def plan(*rules: dict[str, Any], **targets: dict[str, Any]) -> DeliveryPlan:
     manners = {name: validate(Target, {"kind": "any", **given}, name) for name, given in targets.items()}
-    return Plan(tuple(validate(Rule, rule, "rule") for rule in rules), manners)
+    return DeliveryPlan(tuple(validate(AlertRule, rule, "rule") for rule in rules), manners)
 
 
 def went(found: tuple[Delivery, ...]) -> list[tuple[str, str, float]]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.delivery.alerts.record import Record
+from pipeline.delivery.alerts.record import DeliveryRecord
 from pipeline.delivery.alerts.targets import TargetUnavailable
 from pipeline.kafka import Entry
 from pipeline.model.units import DAY_S, HOUR_S
@@ -83,11 +83,11 @@ async def test_a_limit_gathers_what_has_no_room(tmp_path: Path) -> None:
 async def test_nobody_is_reminded_once_somebody_has_answered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str
 ) -> None:
-    async def answered(_: Record, service: str, events: list[str]) -> bool:
+    async def answered(_: DeliveryRecord, service: str, events: list[str]) -> bool:
         assert (service, events) == ("shop", ["r1"])
         return answer == "person"
 
-    monkeypatch.setattr(Record, "answered", answered)
+    monkeypatch.setattr(DeliveryRecord, "answered", answered)
     world = World(tmp_path, two(rule="{to: [a], unanswered: {after: 4h, to: [b]}}"))
     desk = await world.desk()
     await take(desk, detected("r1"))

@@ -11,14 +11,14 @@ import pytest
 
 from pipeline.delivery.alerts.alert import alert_of, decode_alert, encode_alert
 from pipeline.delivery.alerts.owners import OwnerLine, Owners, owners_of_path, parse_codeowners
-from pipeline.delivery.alerts.rules import Rule, matches, matching, parse_share
+from pipeline.delivery.alerts.rules import AlertRule, matches, matching, parse_share
 from pipeline.files.validation import validate
 from pipeline.model.errors import ConfigError, InvalidMessage
 from tests.support.alert_events import SUSPECT, alert, detected, resolved, updated
 
 
-def rule(**given: Any) -> Rule:
-    return validate(Rule, {"to": ["chat"], **given}, "rules")
+def rule(**given: Any) -> AlertRule:
+    return validate(AlertRule, {"to": ["chat"], **given}, "rules")
 
 
 # The alert: service shop, shop.pricing.total from 0.06 to 0.08, 20 of 1000 servers, p 1e-11, score 0.91.

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from pipeline.delivery.alerts import load_rules
 from pipeline.delivery.alerts.delivery import deliveries
-from pipeline.delivery.alerts.rules import Rule, Unanswered
+from pipeline.delivery.alerts.rules import AlertRule, Unanswered
 from pipeline.delivery.alerts.rules_file import _CodeOwners, _File
 from pipeline.delivery.alerts.schedule import Digest, Limit, QuietHours
 from pipeline.delivery.alerts.targets import KINDS
@@ -68,7 +68,7 @@ def test_the_rules_of_the_example_do_what_they_look_like(
 MODELS: list[type[BaseModel]] = [
     _File,
     _CodeOwners,
-    Rule,
+    AlertRule,
     Unanswered,
     QuietHours,
     Digest,

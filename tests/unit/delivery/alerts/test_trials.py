@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from pipeline.delivery.alerts.alert import Alert, alert_of, decode_alert, encode_alert
-from pipeline.delivery.alerts.delivery import Plan, deliveries
+from pipeline.delivery.alerts.delivery import DeliveryPlan, deliveries
 from pipeline.delivery.alerts.dry_run import DryRun
 from pipeline.delivery.alerts.markup import as_plain
 from pipeline.delivery.alerts.message import digest_of, note_of
 from pipeline.delivery.alerts.outcome import MOST_METRICS
-from pipeline.delivery.alerts.rules import Rule, matches
+from pipeline.delivery.alerts.rules import AlertRule, matches
 from pipeline.delivery.alerts.rules_file import load_rules
 from pipeline.files.validation import validate
 from pipeline.kafka import Entry
@@ -27,8 +27,8 @@ DASHBOARD = "https://smidgen.example.org/"
 FAILS = ["trial-fail"]
 
 
-def rule(**given: Any) -> Rule:
-    return validate(Rule, {"to": ["chat"], **given}, "rules")
+def rule(**given: Any) -> AlertRule:
+    return validate(AlertRule, {"to": ["chat"], **given}, "rules")
 
 
 def of(decision: str = "fail", **data: Any) -> Alert:
@@ -100,7 +100,7 @@ def test_whoever_heard_of_a_failure_hears_of_what_follows() -> None:
     class Manners:
         quiet, digest, limit, follow = (), None, None, True
 
-    plan = Plan((rule(events=FAILS),), {"chat": Manners()})
+    plan = DeliveryPlan((rule(events=FAILS),), {"chat": Manners()})
     (heard,) = deliveries(plan, of(), 0, [], NOW)
     assert heard.part == ("trial-verdicts", 0)
     assert deliveries(plan, of(), 0, [heard], NOW) == ()
@@ -114,14 +114,14 @@ def test_nobody_is_reminded_of_what_nobody_can_answer() -> None:
         quiet, digest, limit, follow = (), None, None, True
 
     asks = rule(events=["regression", "trial-fail"], unanswered={"after": "1h", "to": ["chat"]})
-    plan = Plan((asks,), {"chat": Manners()})
+    plan = DeliveryPlan((asks,), {"chat": Manners()})
     assert [each.manner for each in deliveries(plan, of(), 0, [], NOW)] == ["single"]
     assert len(deliveries(plan, alert(), 0, [], NOW)) == 2
 
 
 def test_the_topic_is_read_where_a_rule_asks_for_it() -> None:
-    assert Plan((rule(),), {}).sources == ("regressions",)
-    assert Plan((rule(), rule(events=FAILS)), {}).sources == ("regressions", "trial-verdicts")
+    assert DeliveryPlan((rule(),), {}).sources == ("regressions",)
+    assert DeliveryPlan((rule(), rule(events=FAILS)), {}).sources == ("regressions", "trial-verdicts")
 
 
 def test_a_message_has_the_work_and_leads_to_its_page() -> None:

@@ -11,8 +11,8 @@ from pipeline.experiments.trials import (
     MODELS,
     Bounds,
     Covariate,
-    Decision,
     Experiments,
+    MetricDecision,
     ModelConfig,
     Sides,
     judge_trials,
@@ -28,7 +28,7 @@ from pipeline.experiments.trials.covariate import (
 )
 from pipeline.experiments.trials.estimate import trial_differences
 from pipeline.experiments.trials.history import interval_test
-from pipeline.experiments.trials.verdict import Verdict
+from pipeline.experiments.trials.verdict import MetricVerdict
 from tests.support.calibration import calibrated
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -167,7 +167,7 @@ def trials_of(x: np.ndarray, effect: float = 0.0, follows: float = 1.0) -> Sides
     return Sides(a, b * (1.0 + followed)[:, None], covariate=Covariate("x", x))
 
 
-def judge(sides: Sides, history: Sides | None = None, config: ModelConfig | None = None) -> Verdict:
+def judge(sides: Sides, history: Sides | None = None, config: ModelConfig | None = None) -> MetricVerdict:
     past = {} if history is None else {"m": history}
     (found,) = judge_trials({"m": sides}, {"m": Bounds(0.005)}, past, config or ModelConfig())
     return found
@@ -178,12 +178,12 @@ NOW = np.array([0.03, -0.01, 0.02, -0.03, -0.02, 0.0, 0.025, -0.02])
 
 
 @pytest.mark.parametrize(("history", "use"), [(True, Use.HISTORY), (False, Use.TRIALS)])
-@pytest.mark.parametrize(("effect", "decision"), [(0.01, Decision.FAIL), (0.0, Decision.PASS)])
-def test_verdicts_are_adjusted(history: bool, use: Use, effect: float, decision: Decision) -> None:
+@pytest.mark.parametrize(("effect", "decision"), [(0.01, MetricDecision.FAIL), (0.0, MetricDecision.PASS)])
+def test_verdicts_are_adjusted(history: bool, use: Use, effect: float, decision: MetricDecision) -> None:
     sides = trials_of(NOW, effect)
     found = judge(sides, trials_of(USUAL) if history else None)
     plain = judge(Sides(sides.a, sides.b))
-    assert plain.decision is Decision.NOT_ENOUGH
+    assert plain.decision is MetricDecision.NOT_ENOUGH
     assert found.decision is decision
     assert found.adjustment
     assert (found.adjustment.use, found.adjustment.covariate) == (use, "x")
@@ -199,12 +199,12 @@ def test_a_covariate_that_side_b_changes_is_not_used(history: bool) -> None:
     assert found.adjustment
     assert (found.adjustment.use, found.adjustment.theta) == (Use.CHANGED, 0.0)
     assert found.adjustment.difference == pytest.approx(NOW.mean() + 0.1)
-    assert found.decision is Decision.FAIL
+    assert found.decision is MetricDecision.FAIL
 
 
 def test_one_trial_is_adjusted_by_the_past() -> None:
     found = judge(trials_of(NOW[:1]), trials_of(USUAL))
-    assert found.decision is Decision.PASS
+    assert found.decision is MetricDecision.PASS
     changed = judge(trials_of(np.array([0.2])), trials_of(USUAL))
     assert changed.adjustment
     assert changed.adjustment.use is Use.CHANGED

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.experiments.trials import Experiment, Side, Standing, standing_of
+from pipeline.experiments.trials import Experiment, ExperimentSide, ExperimentState, standing_of
 from pipeline.experiments.trials import experiment as experiments
 from pipeline.experiments.trials.experiment import OVERDUE_S, bounds_of, metrics_of, sides_of
 from pipeline.model import TrialMetric
@@ -17,19 +17,19 @@ from pipeline.model import TrialMetric
 T0 = 1_760_000_000.0
 
 
-def side(trial: str, name: str, time: float = T0, **own: object) -> Side:
-    return Side(trial, name, "A/B", time, digest=f"{trial}{name}{time}{own}", **own)  # type: ignore[arg-type]
+def side(trial: str, name: str, time: float = T0, **own: object) -> ExperimentSide:
+    return ExperimentSide(trial, name, "A/B", time, digest=f"{trial}{name}{time}{own}", **own)  # type: ignore[arg-type]
 
 
-def whole(*trials: str, **own: Any) -> list[Side]:
+def whole(*trials: str, **own: Any) -> list[ExperimentSide]:
     return [side(trial, name, **own) for trial in trials for name in "AB"]
 
 
-def end(trials: int = 0) -> Side:
-    return Side("", "", "end", T0, digest="end", expected=trials)
+def end(trials: int = 0) -> ExperimentSide:
+    return ExperimentSide("", "", "end", T0, digest="end", expected=trials)
 
 
-def standing(sides: list[Side], now: float = T0) -> Standing:
+def standing(sides: list[ExperimentSide], now: float = T0) -> ExperimentState:
     return standing_of(Experiment("shop", "e", tuple(sides)), now)
 
 
@@ -49,7 +49,7 @@ def standing(sides: list[Side], now: float = T0) -> Standing:
         ([end(2)], False),
     ],
 )
-def test_when_it_is_complete(sides: list[Side], complete: bool) -> None:
+def test_when_it_is_complete(sides: list[ExperimentSide], complete: bool) -> None:
     for order in itertools.islice(itertools.permutations(sides), 200):
         assert standing(list(order)).complete is complete
 
@@ -63,7 +63,7 @@ def test_when_it_is_complete(sides: list[Side], complete: bool) -> None:
         ([side("1", "A"), end()], OVERDUE_S, True),
     ],
 )
-def test_when_it_is_overdue(sides: list[Side], later: float, overdue: bool) -> None:
+def test_when_it_is_overdue(sides: list[ExperimentSide], later: float, overdue: bool) -> None:
     assert standing(sides, T0 + later).overdue is overdue
 
 

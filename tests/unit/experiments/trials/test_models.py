@@ -18,9 +18,9 @@ from pipeline.experiments.trials import (
     MODELS,
     Bounds,
     ChoiceConfig,
-    Decision,
     Estimates,
     Experiments,
+    MetricDecision,
     Model,
     choose,
     decide,
@@ -170,20 +170,20 @@ def test_without_a_history_nothing_is_significant() -> None:
 @pytest.mark.parametrize(
     ("difference", "low", "high", "p_value", "direction", "decision"),
     [
-        (0.02, 0.005, 0.035, 0.01, "up", Decision.FAIL),
-        (0.02, -0.001, 0.041, 0.06, "up", Decision.NOT_ENOUGH),
-        (0.008, 0.005, 0.011, 0.001, "up", Decision.NOT_ENOUGH),
-        (0.005, 0.002, 0.008, 0.001, "up", Decision.PASS),
-        (0.0, -0.004, 0.004, 1.0, "up", Decision.PASS),
-        (-0.05, -0.06, -0.04, 0.001, "up", Decision.PASS),
-        (-0.05, -0.06, -0.04, 0.001, "down", Decision.FAIL),
-        (0.05, 0.04, 0.06, 0.001, "down", Decision.PASS),
-        (0.0, -np.inf, np.inf, 1.0, "up", Decision.NOT_ENOUGH),
-        (0.0, -np.inf, np.inf, 1.0, "down", Decision.NOT_ENOUGH),
+        (0.02, 0.005, 0.035, 0.01, "up", MetricDecision.FAIL),
+        (0.02, -0.001, 0.041, 0.06, "up", MetricDecision.NOT_ENOUGH),
+        (0.008, 0.005, 0.011, 0.001, "up", MetricDecision.NOT_ENOUGH),
+        (0.005, 0.002, 0.008, 0.001, "up", MetricDecision.PASS),
+        (0.0, -0.004, 0.004, 1.0, "up", MetricDecision.PASS),
+        (-0.05, -0.06, -0.04, 0.001, "up", MetricDecision.PASS),
+        (-0.05, -0.06, -0.04, 0.001, "down", MetricDecision.FAIL),
+        (0.05, 0.04, 0.06, 0.001, "down", MetricDecision.PASS),
+        (0.0, -np.inf, np.inf, 1.0, "up", MetricDecision.NOT_ENOUGH),
+        (0.0, -np.inf, np.inf, 1.0, "down", MetricDecision.NOT_ENOUGH),
     ],
 )
 def test_decisions(
-    difference: float, low: float, high: float, p_value: float, direction: str, decision: Decision
+    difference: float, low: float, high: float, p_value: float, direction: str, decision: MetricDecision
 ) -> None:
     estimates = Estimates(*(np.array([value]) for value in (difference, low, high, p_value)))
     bounds = Bounds(0.01, ALPHA, "down" if direction == "down" else "up")

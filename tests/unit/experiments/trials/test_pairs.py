@@ -11,16 +11,16 @@ from loadgen.bench.trials.simulate import DISTRIBUTIONS, draw_sides
 from pipeline.experiments.trials import (
     MODELS,
     Bounds,
-    Decision,
     Estimates,
     Experiments,
+    MetricDecision,
     ModelConfig,
     Sides,
     judge_trials,
 )
 from pipeline.experiments.trials.models import BY_REQUEST
 from pipeline.experiments.trials.pairs import match_requests, paired_by_request, request_differences
-from pipeline.experiments.trials.verdict import Verdict
+from pipeline.experiments.trials.verdict import MetricVerdict
 from tests.support.calibration import calibrated
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -201,15 +201,15 @@ def sides_of_requests(trials: int, effect: float, points: int = 60) -> Sides:
     return Sides(a, b * (1.0 + effect), (numbers[0], numbers[1]))
 
 
-def judge(sides: Sides, history: Sides | None = None, model: str | None = None) -> Verdict:
+def judge(sides: Sides, history: Sides | None = None, model: str | None = None) -> MetricVerdict:
     past = {} if history is None else {"m": history}
     (found,) = judge_trials({"m": sides}, {"m": Bounds(0.02)}, past, ModelConfig(model=model))
     return found
 
 
 @pytest.mark.parametrize("trials", [1, 6])
-@pytest.mark.parametrize(("effect", "decision"), [(0.04, Decision.FAIL), (0.0, Decision.PASS)])
-def test_requests_are_paired_and_counted(trials: int, effect: float, decision: Decision) -> None:
+@pytest.mark.parametrize(("effect", "decision"), [(0.04, MetricDecision.FAIL), (0.0, MetricDecision.PASS)])
+def test_requests_are_paired_and_counted(trials: int, effect: float, decision: MetricDecision) -> None:
     found = judge(sides_of_requests(trials, effect))
     assert (found.decision, found.model) == (decision, BY_REQUEST)
     assert found.requests
@@ -224,7 +224,7 @@ def test_a_history_of_the_same_requests_chooses_pairs() -> None:
     assert {score.model for score in found.choice.scores} == {
         m.name for m in MODELS.values() if not m.by_name
     }
-    assert (found.model, found.decision) == (BY_REQUEST, Decision.FAIL)
+    assert (found.model, found.decision) == (BY_REQUEST, MetricDecision.FAIL)
 
 
 def test_pairs_are_not_chosen_for_trials_that_have_none() -> None:
@@ -250,6 +250,6 @@ def test_no_pairs_at_all_are_not_enough() -> None:
     assert sides.requests
     apart = (sides.requests[0], sides.requests[1] + 1000)
     found = judge(Sides(sides.a, sides.b, apart), model=BY_REQUEST)
-    assert (found.decision, found.trials_needed) == (Decision.NOT_ENOUGH, None)
+    assert (found.decision, found.trials_needed) == (MetricDecision.NOT_ENOUGH, None)
     assert found.requests
     assert (found.requests.pairs, found.requests.only_a) == (0, 60 * found.trials)

@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.experiments.trials import Bounds, Decision, ModelConfig, Sides, Verdict, judge_trials
+from pipeline.experiments.trials import (
+    Bounds,
+    MetricDecision,
+    MetricVerdict,
+    ModelConfig,
+    Sides,
+    judge_trials,
+)
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -25,7 +32,7 @@ def moving(trials: int) -> Sides:
     return Sides(*(RNG.normal(100.0, 1.0, (2, trials, 60)) + 3.0 * np.arange(60)))
 
 
-def judge(sides: Sides, history: Sides | None = None, model: str | None = None) -> Verdict:
+def judge(sides: Sides, history: Sides | None = None, model: str | None = None) -> MetricVerdict:
     past = {} if history is None else {"m": history}
     (found,) = judge_trials({"m": sides}, {"m": Bounds(0.01)}, past, ModelConfig(model=model))
     return found
@@ -35,13 +42,13 @@ def test_a_side_that_is_zero_after_its_warm_up_is_not_decided() -> None:
     a, b = np.zeros((2, 6, 60))
     a[:, :4], b[:] = 100.0, 1.0
     found = judge(Sides(a, b))
-    assert (found.decision, found.trials, found.model) == (Decision.NOT_ENOUGH, 0, "none")
+    assert (found.decision, found.trials, found.model) == (MetricDecision.NOT_ENOUGH, 0, "none")
 
 
 @pytest.mark.parametrize("points", [0, 30])
 def test_trials_of_which_all_is_warm_up_are_not_decided(points: int) -> None:
     found = judge(Sides(*np.full((2, 6, points), np.nan)))
-    assert (found.decision, found.trials, found.model) == (Decision.NOT_ENOUGH, 0, "none")
+    assert (found.decision, found.trials, found.model) == (MetricDecision.NOT_ENOUGH, 0, "none")
     assert np.isnan(found.measured.mean_a)
 
 
@@ -58,14 +65,14 @@ def test_experiments_of_a_history_without_a_level_choose_nothing(trials: int) ->
     "history", [moving(300), noisy(1, 1), noisy(2), Sides(*np.full((2, 300, 10), 100.0))]
 )
 def test_a_history_that_says_little_is_no_hindrance(history: Sides) -> None:
-    assert judge(noisy(6, 100), history).decision is Decision.PASS
+    assert judge(noisy(6, 100), history).decision is MetricDecision.PASS
 
 
 def test_trials_needed_are_more_than_there_are_unless_that_is_decided() -> None:
     # A permutation test of five trials decides nothing, however quiet these are.
     assert judge(Sides(*np.full((2, 5, 10), 100.0)), model="permutation-test-none").trials_needed is None
     found = judge(Sides(*RNG.normal(100.0, 5.0, (2, 6, 10))))
-    assert found.decision is Decision.NOT_ENOUGH
+    assert found.decision is MetricDecision.NOT_ENOUGH
     assert found.trials_needed
     assert found.trials_needed > found.trials
 

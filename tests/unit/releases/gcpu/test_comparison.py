@@ -9,13 +9,13 @@ import pytest
 from scipy.sparse import csr_array, vstack
 
 from pipeline.model import SeriesKey, StrataMatrix, Stratum
-from pipeline.releases.gcpu import CompareConfig, Decided, Samples, collect, decide, match, measure
+from pipeline.releases.gcpu import Decided, GcpuCompareConfig, Samples, collect, decide, match, measure
 from tests.unit.releases.gcpu.pairs import RISEN, SERIES, Pair, draw
 
-SMALL = CompareConfig(threshold=0.001)
+SMALL = GcpuCompareConfig(threshold=0.001)
 
 
-def decided(samples: Samples, config: CompareConfig = SMALL) -> Decided:
+def decided(samples: Samples, config: GcpuCompareConfig = SMALL) -> Decided:
     matched = match(samples, "v1", "v2")
     assert matched is not None
     return decide(measure(matched.observed), config)
@@ -57,7 +57,7 @@ WITHIN = {
 @pytest.mark.parametrize("pair", WITHIN.values(), ids=WITHIN.keys())
 def test_a_rise_of_a_hundredth_is_found_and_measured(pair: Pair) -> None:
     for seed in range(10):
-        found = decided(draw(replace(pair, rise=0.01), seed), CompareConfig())
+        found = decided(draw(replace(pair, rise=0.01), seed), GcpuCompareConfig())
         assert found.state[RISEN] == "slower"
         change = found.candidate[RISEN] - found.baseline[RISEN]
         assert change == pytest.approx(0.009, abs=0.004)  # all else makes a tenth of room
@@ -108,7 +108,7 @@ def test_where_hosts_keep_their_release_the_change_is_that_of_both_levels() -> N
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("sequential", [False, True])
 def test_a_threshold_of_next_to_nothing_is_only_undecided(sequential: bool) -> None:
-    found = decided(draw(Pair(), 1), CompareConfig(threshold=1e-300, sequential=sequential))
+    found = decided(draw(Pair(), 1), GcpuCompareConfig(threshold=1e-300, sequential=sequential))
     assert found.state_of_all == "open"
     assert not np.isnan(found.p_value).any()
 
@@ -142,24 +142,24 @@ def test_a_host_alone_is_named_and_is_not_the_release() -> None:
 
 def test_samples_that_are_missing_are_as_many_as_it_then_takes() -> None:
     pair = Pair(spread=0.0, samples=300)
-    short = [decided(draw(pair, seed), CompareConfig()) for seed in range(9)]
+    short = [decided(draw(pair, seed), GcpuCompareConfig()) for seed in range(9)]
     assert {one.state_of_all for one in short} == {"open"}
     times = float(np.median([one.more_samples for one in short]))
     assert 1 < times < 30
     enough = replace(pair, samples=round(300 * times))
-    found = [decided(draw(enough, seed), CompareConfig()).state_of_all for seed in range(10)]
+    found = [decided(draw(enough, seed), GcpuCompareConfig()).state_of_all for seed in range(10)]
     assert found.count("steady") >= 8
 
 
 def test_where_hosts_differ_too_much_more_hosts_are_asked_for() -> None:
-    found = decided(draw(Pair(spread=0.3, samples=200_000, blocks=2), 3), CompareConfig())
+    found = decided(draw(Pair(spread=0.3, samples=200_000, blocks=2), 3), GcpuCompareConfig())
     assert found.state_of_all == "open"
     assert not np.isfinite(found.more_samples)
     assert found.more_units > 2
 
 
 def test_bounds_that_hold_at_all_looks_are_seldom_crossed_at_any() -> None:
-    pair, config = Pair(blocks=10, samples=3_000), CompareConfig(threshold=0.001, sequential=True)
+    pair, config = Pair(blocks=10, samples=3_000), GcpuCompareConfig(threshold=0.001, sequential=True)
     crossed = 0
     for seed in range(20):
         samples = draw(pair, seed)
@@ -168,7 +168,7 @@ def test_bounds_that_hold_at_all_looks_are_seldom_crossed_at_any() -> None:
 
 
 def test_a_watched_canary_stops_early_when_it_is_much_slower() -> None:
-    config = CompareConfig(sequential=True)
+    config = GcpuCompareConfig(sequential=True)
     pair = Pair(blocks=10, spread=0.01, samples=20_000, rise=0.05)
     samples = draw(pair, 1)
     looks = [decided(upto(samples, n), config).state[RISEN] for n in range(1, 5)]

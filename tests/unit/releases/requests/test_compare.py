@@ -9,11 +9,11 @@ from loadgen.requests.simulate import PRESETS, simulate
 from loadgen.requests.table import measure
 from pipeline.analysis.published.liao2021.baseline import compare_response_times
 from pipeline.releases.requests import (
-    CompareConfig,
     NotCompared,
-    Periods,
     ReleaseComparison,
+    ReleasePeriods,
     Releases,
+    RequestCompareConfig,
     compare_releases,
     periods_needed,
 )
@@ -25,8 +25,8 @@ def test_chances_are_adjusted_for_the_number_of_metrics() -> None:
     noise = {
         f"other{number}": Releases(
             case.releases.types,
-            Periods(case.releases.old.counts, rng.standard_normal(480)),
-            Periods(case.releases.new.counts, rng.standard_normal(480)),
+            ReleasePeriods(case.releases.old.counts, rng.standard_normal(480)),
+            ReleasePeriods(case.releases.new.counts, rng.standard_normal(480)),
         )
         for number in range(3)
     }
@@ -42,8 +42,8 @@ def test_one_metric_that_cannot_be_compared_leaves_the_others() -> None:
     case = simulate(PRESETS["plain"], np.random.default_rng(1))
     constant = Releases(
         case.releases.types,
-        Periods(case.releases.old.counts, np.ones(480)),
-        Periods(case.releases.new.counts, np.ones(480)),
+        ReleasePeriods(case.releases.old.counts, np.ones(480)),
+        ReleasePeriods(case.releases.new.counts, np.ones(480)),
     )
     found = compare_releases({"memory": constant, "cpu": case.releases})
     assert isinstance(found["memory"], NotCompared)
@@ -76,7 +76,7 @@ def test_as_many_periods_as_are_needed_show_the_rise() -> None:
         metric = counts @ [1.0, 1.0] + 4.0 * rng.standard_normal(2 * periods)
         metric[periods:] += rise * counts[periods:, 0]
         halves = (slice(0, periods), slice(periods, None))
-        return Releases(("a", "b"), *(Periods(counts[half], metric[half]) for half in halves))
+        return Releases(("a", "b"), *(ReleasePeriods(counts[half], metric[half]) for half in halves))
 
     (equal,) = compare_releases({"cpu": drawn(300, 0.0)}).values()
     assert isinstance(equal, ReleaseComparison)
@@ -111,6 +111,6 @@ def test_response_times_of_equal_and_of_slower_types() -> None:
 
 def test_alpha_is_the_chance_of_a_false_alarm() -> None:
     case = simulate(PRESETS["plain"], np.random.default_rng(1))
-    (strict,) = compare_releases({"cpu": case.releases}, CompareConfig(alpha=1e-6)).values()
+    (strict,) = compare_releases({"cpu": case.releases}, RequestCompareConfig(alpha=1e-6)).values()
     assert isinstance(strict, ReleaseComparison)
     assert not strict.changed

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pipeline.model import FloatArray
-from pipeline.releases.requests import BASE, EVERY, Periods, Releases, compare_costs
+from pipeline.releases.requests import BASE, EVERY, ReleasePeriods, Releases, compare_costs
 
 COSTS = np.array([0.02, 0.01, 0.005])
 TYPES = ("GET /a", "GET /b", "GET /c")
@@ -22,7 +22,9 @@ def drawn(
     risen = COSTS + np.array([changes.get(name, 0.0) for name in TYPES])
     metric = np.concatenate([counts[:200] @ COSTS, counts[200:] @ risen + changes.get(BASE, 0.0)]) + 0.1
     metric *= 1.0 + noise * rng.standard_normal(400)
-    return Releases(TYPES, Periods(counts[:200], metric[:200]), Periods(counts[200:], metric[200:]))
+    return Releases(
+        TYPES, ReleasePeriods(counts[:200], metric[:200]), ReleasePeriods(counts[200:], metric[200:])
+    )
 
 
 @pytest.mark.parametrize(
@@ -48,7 +50,7 @@ def test_changes_are_found_with_their_size(changes: dict[str, float], found: set
 
 def test_a_slower_machine_is_no_type_and_hides_none() -> None:
     releases = drawn(2, {"GET /b": 0.004})
-    new = Periods(releases.new.counts, 1.1 * releases.new.metric)
+    new = ReleasePeriods(releases.new.counts, 1.1 * releases.new.metric)
     costs = compare_costs(Releases(TYPES, releases.old, new), np.random.default_rng(0))
     sizes = {change.type: (change.change, change.error) for change in costs.changes}
     assert set(sizes) == {EVERY, "GET /b"}
@@ -62,7 +64,7 @@ def test_a_warm_up_is_no_change_and_hides_none(fades_after: float) -> None:
     begun = 1.0 + 0.5 * np.exp(-np.arange(200) / fades_after)
     for changes in ({}, {"GET /b": 0.004}):
         releases = drawn(2, changes)
-        new = Periods(releases.new.counts, begun * releases.new.metric)
+        new = ReleasePeriods(releases.new.counts, begun * releases.new.metric)
         costs = compare_costs(Releases(TYPES, releases.old, new), np.random.default_rng(0), alpha=0.01)
         assert {change.type for change in costs.changes} == changes.keys()
         assert (costs.p <= 0.01) == bool(changes)
@@ -80,7 +82,8 @@ def test_costs_that_go_with_the_time_of_day_are_no_change(changes: dict[str, flo
     )
     metric = (0.1 + (counts * risen).sum(axis=1)) * day * (1.0 + 0.02 * rng.standard_normal(400))
     sides = (
-        Periods(counts[part], metric[part], starts=starts[part]) for part in np.split(np.arange(400), [300])
+        ReleasePeriods(counts[part], metric[part], starts=starts[part])
+        for part in np.split(np.arange(400), [300])
     )
     costs = compare_costs(Releases(TYPES, *sides), np.random.default_rng(0), alpha=0.01)
     assert {change.type for change in costs.changes} == changes.keys()
@@ -115,7 +118,9 @@ def test_other_load_and_noise_that_lasts_are_no_change() -> None:
         counts[200:] = rng.poisson(rng.lognormal(3.3, 0.5, (200, 3)))
         slow = np.repeat(rng.standard_normal(40), 10)
         metric = (0.1 + counts @ COSTS) ** 1.2 * (1.0 + 0.03 * slow)
-        releases = Releases(TYPES, Periods(counts[:200], metric[:200]), Periods(counts[200:], metric[200:]))
+        releases = Releases(
+            TYPES, ReleasePeriods(counts[:200], metric[:200]), ReleasePeriods(counts[200:], metric[200:])
+        )
         alarms += compare_costs(releases, rng, draws=199).p <= 0.05
     assert alarms <= 10
 
@@ -151,8 +156,8 @@ def test_the_unit_of_the_metric_does_not_matter(scale: float) -> None:
     plain = drawn(6, {"GET /b": 0.002})
     other = Releases(
         TYPES,
-        Periods(plain.old.counts, plain.old.metric * scale),
-        Periods(plain.new.counts, plain.new.metric * scale),
+        ReleasePeriods(plain.old.counts, plain.old.metric * scale),
+        ReleasePeriods(plain.new.counts, plain.new.metric * scale),
     )
     ours, theirs = (compare_costs(each, np.random.default_rng(1)) for each in (plain, other))
     assert theirs.p == ours.p

@@ -8,32 +8,32 @@ import numpy as np
 import pytest
 
 from pipeline.model import FloatArray
-from pipeline.releases.requests import Rollout, model_course
+from pipeline.releases.requests import RequestRollout, model_course
 
 OLD, NEW = 120, 60
 COSTS = np.array([0.004, 0.002, 0.001])
 
 
-def rollout(share: float = 1.0) -> Rollout:
+def rollout(share: float = 1.0) -> RequestRollout:
     """A rollout of three types, of which the new release gets a share."""
     rng = np.random.default_rng(0)
     counts = rng.poisson([100, 150, 200], size=(OLD + NEW, 3)).astype(np.float64)
     own = np.zeros_like(counts)
     own[OLD:] = share * counts[OLD:]
     starts = 30.0 * np.arange(OLD + NEW, dtype=np.float64)
-    return Rollout(
+    return RequestRollout(
         "v1", "v2", 30.0 * OLD, 30.0, starts, ("a", "b", "c"), counts, own, np.full_like(own, np.nan)
     )
 
 
-def measured(found: Rollout, rise: float) -> FloatArray:
+def measured(found: RequestRollout, rise: float) -> FloatArray:
     """The metric; requests of the second type cost more in the new release."""
     noise = 0.005 * np.random.default_rng(1).standard_normal(len(found.starts))
     level = 0.1 + found.counts @ COSTS + rise * found.own[:, 1] * COSTS[1]
     return np.asarray(level + noise, np.float64)
 
 
-def errors(found: Rollout, metric: FloatArray) -> tuple[FloatArray, FloatArray]:
+def errors(found: RequestRollout, metric: FloatArray) -> tuple[FloatArray, FloatArray]:
     course = model_course(found, metric)
     return metric - course.by_old, metric - course.by_new
 

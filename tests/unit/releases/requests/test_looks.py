@@ -13,7 +13,7 @@ from pipeline.releases.requests import (
     LookConfig,
     Looked,
     LooksMade,
-    Rollout,
+    RequestRollout,
     build_rollout,
     find_succession,
     look,
@@ -47,7 +47,7 @@ def together(given: RequestPeriods) -> RequestPeriods:
     return replace(given, releases=names, types=("",) * len(names), requests=np.array(rows))
 
 
-def find_rollout(given: RequestPeriods) -> Rollout | None:
+def find_rollout(given: RequestPeriods) -> RequestRollout | None:
     found = find_succession(together(given))
     if found is None:
         return None
@@ -74,7 +74,7 @@ def share_of_new(periods: int, old: int, side_by_side: float) -> FloatArray:
 
 def case(
     rise: float = 0.0, side_by_side: float = 0.0, old: int = 300, new: int = 120, faster: float = 0.0
-) -> tuple[Rollout, SeriesMatrix]:
+) -> tuple[RequestRollout, SeriesMatrix]:
     """One type costs more in the new release, another less; ``side_by_side`` is the new one's share."""
     counts = load(old + new)
     own = np.floor(counts * share_of_new(old + new, old, side_by_side))

@@ -10,7 +10,7 @@ from loadgen.requests.simulate import PRESETS, simulate
 from loadgen.requests.table import COSTS, MIXED, measure
 from pipeline.analysis.statistics.fit import orthonormal
 from pipeline.model import FloatArray
-from pipeline.releases.requests import EVERY, NotCompared, Periods, Releases, compare_releases
+from pipeline.releases.requests import EVERY, NotCompared, ReleasePeriods, Releases, compare_releases
 from pipeline.releases.requests.costs import cost_columns
 from pipeline.releases.requests.mixed import MixedFit, compare_mixed
 
@@ -31,8 +31,8 @@ def drawn(
     metric *= (1.0 + every * after) * (1.0 + 0.01 * rng.standard_normal(2 * periods))
     return Releases(
         TYPES,
-        Periods(counts[~after], metric[~after]),
-        Periods(counts[after], metric[after], None if share == 1.0 else own[after]),
+        ReleasePeriods(counts[~after], metric[~after]),
+        ReleasePeriods(counts[after], metric[after], None if share == 1.0 else own[after]),
     )
 
 
@@ -127,7 +127,7 @@ def test_a_metric_without_noise_has_an_answer() -> None:
     releases = drawn(30, {})
     exact: FloatArray = np.asarray(releases.new.counts @ np.full(len(TYPES), 0.01))
     found = compare_mixed(
-        Releases(TYPES, releases.old, Periods(releases.new.counts, exact)), np.random.default_rng(0)
+        Releases(TYPES, releases.old, ReleasePeriods(releases.new.counts, exact)), np.random.default_rng(0)
     )
     assert 0.0 <= found.p <= 1.0
 

@@ -12,8 +12,8 @@ from pipeline.model import FloatArray, MetricKind, RequestPeriods, SeriesMatrix
 from pipeline.releases.requests import (
     LookConfig,
     NotCompared,
+    ReleaseRun,
     RequestOutlook,
-    Run,
     TypeOutlook,
     build_run,
     find_run,
@@ -25,14 +25,14 @@ COSTS = np.array([0.004, 0.002, 0.0])
 TYPES = ("GET /a", "GET /b", "GET /c")
 
 
-def run_of(periods: int, seed: int = 0) -> Run:
+def run_of(periods: int, seed: int = 0) -> ReleaseRun:
     rng = np.random.default_rng(seed)
     busy = np.exp(0.3 * rng.standard_normal((periods, 3)))
     counts = rng.poisson(busy * [100, 150, 200]).astype(np.float64)
-    return Run("v1", WIDTH, np.asarray(WIDTH * np.arange(periods), np.float64), TYPES, counts)
+    return ReleaseRun("v1", WIDTH, np.asarray(WIDTH * np.arange(periods), np.float64), TYPES, counts)
 
 
-def metrics(run: Run, noise: float = 0.02, **more: FloatArray) -> SeriesMatrix:
+def metrics(run: ReleaseRun, noise: float = 0.02, **more: FloatArray) -> SeriesMatrix:
     rng = np.random.default_rng(1)
     cpu = (0.1 + run.counts @ COSTS) * (1.0 + noise * rng.standard_normal(len(run.starts)))
     values = {"cpu": cpu, **more}
@@ -41,7 +41,7 @@ def metrics(run: Run, noise: float = 0.02, **more: FloatArray) -> SeriesMatrix:
     return SeriesMatrix(0.0, WIDTH, (*kinds,), (*values,), samples, np.ones(len(run.starts)))
 
 
-def outlook(run: Run, noise: float = 0.02) -> RequestOutlook:
+def outlook(run: ReleaseRun, noise: float = 0.02) -> RequestOutlook:
     found = foresee(run, metrics(run, noise), LookConfig())["cpu"]
     assert isinstance(found, RequestOutlook)
     return found
@@ -130,7 +130,7 @@ def test_what_cannot_be_foreseen(periods: int, values: FloatArray | None, code: 
 def test_night_is_not_held_against_day() -> None:
     run = run_of(800)
     day = np.where(np.arange(800) < 400, 1.0, 30.0)[:, None]
-    assert outlook(Run("v1", WIDTH, run.starts, TYPES, run.counts * day)).periods > 700
+    assert outlook(ReleaseRun("v1", WIDTH, run.starts, TYPES, run.counts * day)).periods > 700
 
 
 def untimed(

@@ -7,7 +7,7 @@ import pytest
 
 from pipeline.releases.requests import (
     NotCompared,
-    Periods,
+    ReleasePeriods,
     Releases,
     align,
     choose_types,
@@ -19,10 +19,10 @@ from pipeline.releases.requests import (
 from pipeline.releases.requests.support import unseen_load
 
 
-def periods(count: int, seed: int = 0, types: int = 2, level: float = 20.0) -> Periods:
+def periods(count: int, seed: int = 0, types: int = 2, level: float = 20.0) -> ReleasePeriods:
     rng = np.random.default_rng(seed)
     counts = rng.poisson(level, (count, types)).astype(np.float64)
-    return Periods(counts, counts.sum(axis=1) + rng.standard_normal(count))
+    return ReleasePeriods(counts, counts.sum(axis=1) + rng.standard_normal(count))
 
 
 @pytest.mark.parametrize(
@@ -30,17 +30,25 @@ def periods(count: int, seed: int = 0, types: int = 2, level: float = 20.0) -> P
     [
         (periods(19), periods(40), "the old release has 19 periods, fewer than 20"),
         (periods(40), periods(3), "the new release has 3 periods, fewer than 20"),
-        (periods(40), Periods(periods(40).counts, np.ones(40)), "the metric is constant in the new release"),
-        (Periods(periods(40).counts, np.full(40, np.nan)), periods(40), "the old release has 0 periods"),
         (
-            Periods(periods(40).counts * [1, 0], periods(40).metric),
-            Periods(periods(40).counts * [0, 1], periods(40).metric),
+            periods(40),
+            ReleasePeriods(periods(40).counts, np.ones(40)),
+            "the metric is constant in the new release",
+        ),
+        (
+            ReleasePeriods(periods(40).counts, np.full(40, np.nan)),
+            periods(40),
+            "the old release has 0 periods",
+        ),
+        (
+            ReleasePeriods(periods(40).counts * [1, 0], periods(40).metric),
+            ReleasePeriods(periods(40).counts * [0, 1], periods(40).metric),
             "the releases have no type of request in common",
         ),
         (periods(200), periods(200, 1, level=200.0), "100% of the new release's periods have load that"),
     ],
 )
-def test_what_cannot_be_compared_is_said(old: Periods, new: Periods, why: str) -> None:
+def test_what_cannot_be_compared_is_said(old: ReleasePeriods, new: ReleasePeriods, why: str) -> None:
     with pytest.raises(NotCompared, match=why):
         seen_load(Releases(("a", "b"), old, new))
 
@@ -92,7 +100,7 @@ def test_periods_are_as_long_as_points_are_apart() -> None:
     counts = np.arange(20.0).reshape(10, 2)
     metric = np.array([9.0, 1.0, np.nan, 2.0, 4.0, 9.0, np.nan, np.nan, np.nan, 3.0])
     times = np.where(counts % 4 == 1, np.nan, counts)
-    found = merged(Periods(counts, metric, counts / 2.0, times, starts), 30.0, 2)
+    found = merged(ReleasePeriods(counts, metric, counts / 2.0, times, starts), 30.0, 2)
     # The first and the one in the middle lack a half.
     assert found.counts.tolist() == [[3.0, 4.0], [7.0, 8.0], [13.0, 14.0], [17.0, 18.0]]
     assert found.metric.tolist()[:2] == [1.0, 3.0]
@@ -103,7 +111,7 @@ def test_periods_are_as_long_as_points_are_apart() -> None:
     assert found.times[0].tolist() == [pytest.approx((2 * 1 + 4 * 2) / 3), 3.0]
     assert found.starts is not None
     assert found.starts.tolist() == [120.0, 180.0, 300.0, 360.0]
-    plain = Periods(counts, metric, starts=starts)
+    plain = ReleasePeriods(counts, metric, starts=starts)
     assert merged(plain, 30.0, 1) is plain
 
 
@@ -121,7 +129,9 @@ class TestChooseTypes:
         half = len(counts) // 2
         names = tuple("abcdefg"[: counts.shape[1]])
         metric = np.arange(half, dtype=np.float64)
-        releases = Releases(names, Periods(counts[:half], metric), Periods(counts[half:], metric))
+        releases = Releases(
+            names, ReleasePeriods(counts[:half], metric), ReleasePeriods(counts[half:], metric)
+        )
         selection = choose_types(releases)
         return selection.kept.tolist(), selection.left_out
 

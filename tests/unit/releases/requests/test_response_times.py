@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.model import FloatArray
-from pipeline.releases.requests import Periods, Releases, compare_costs
+from pipeline.releases.requests import ReleasePeriods, Releases, compare_costs
 from pipeline.releases.requests.response_times import FEWEST_PERIODS, Shifts, log_evidence, response_shifts
 
 TYPES = 6
@@ -16,7 +16,7 @@ TYPES = 6
 
 def sides(
     rises: dict[int, float], periods: int = 80, slower: float = 0.0, spread: float = 0.5
-) -> tuple[Periods, Periods]:
+) -> tuple[ReleasePeriods, ReleasePeriods]:
     """Two releases under load that makes all requests wait; ``slower`` of all types, ``rises`` of some."""
     rng = np.random.default_rng(3)
     found = []
@@ -25,7 +25,7 @@ def sides(
         waiting = np.cumsum(rng.normal(0.0, 0.1, periods))[:, None]
         noise = spread * rng.standard_normal(counts.shape) / np.sqrt(np.maximum(counts, 1.0))
         times = np.arange(TYPES) / 2.0 - 3.0 + extra + waiting + noise
-        found.append(Periods(counts, counts.sum(axis=1), times=np.where(counts > 0.0, times, np.nan)))
+        found.append(ReleasePeriods(counts, counts.sum(axis=1), times=np.where(counts > 0.0, times, np.nan)))
     return found[0], found[1]
 
 
@@ -50,8 +50,8 @@ def test_what_is_not_known_is_no_evidence(missing: str) -> None:
         assert new.times is not None
         new.times[FEWEST_PERIODS - 1 :, 2] = np.nan
     else:
-        old = Periods(old.counts, old.metric)
-        new = new if missing == "old" else Periods(new.counts, new.metric)
+        old = ReleasePeriods(old.counts, old.metric)
+        new = new if missing == "old" else ReleasePeriods(new.counts, new.metric)
     shifts = response_shifts(old, new)
     assert np.isnan(shifts.shift).tolist() == [missing != "few" or each == 2 for each in range(TYPES)]
     assert log_evidence(shifts, np.ones(TYPES))[2] == pytest.approx(0.0)
@@ -107,7 +107,7 @@ def _together(times: tuple[FloatArray | None, FloatArray | None]) -> dict[str, f
         counts = rng.poisson(rng.lognormal(3.0, 0.5, (80, TYPES))).astype(np.float64)
         counts[:, 1] = counts[:, 2]
         metric = (0.1 + counts @ costs) * (1.0 + 0.02 * rng.standard_normal(80))
-        found.append(Periods(counts, metric, times=times[number]))
+        found.append(ReleasePeriods(counts, metric, times=times[number]))
     compared = compare_costs(Releases(names, *found), np.random.default_rng(0))
     return compared.changes[0].likely
 

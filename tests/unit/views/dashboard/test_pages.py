@@ -13,7 +13,7 @@ from pipeline.views.dashboard import Login, Sources
 from pipeline.views.dashboard.board import Snapshot
 from pipeline.views.dashboard.figures import MOST_POINTS, SPANS, span_of
 from pipeline.views.dashboard.flames import annotated, within
-from pipeline.views.dashboard.pages.explorer import Sender, senders_of
+from pipeline.views.dashboard.pages.explorer import SampleSender, senders_of
 from pipeline.views.dashboard.pages.services import funnel_of, read_day
 from pipeline.views.dashboard.selection import read_view
 from pipeline.views.dashboard.service_state import service_state
@@ -80,7 +80,7 @@ def test_senders_are_counted_by_host_release_or_label() -> None:
         samples=np.array([[5.0, 20.0]]),
         counted=(0.0, 20.0),
     )
-    assert senders_of(strata, "region") == [Sender("east", 100.0, 1.0, 0.25)]
+    assert senders_of(strata, "region") == [SampleSender("east", 100.0, 1.0, 0.25)]
     assert [(one.name, one.share, one.gcpu) for one in senders_of(strata, "release")] == [
         ("v2", 0.8, 0.25),
         ("v1", 0.2, 0.25),

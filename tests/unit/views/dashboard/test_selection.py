@@ -10,7 +10,7 @@ from pipeline.model import Stratum
 from pipeline.model.errors import ConfigError
 from pipeline.views.dashboard.pages.explorer import address, narrowed
 from pipeline.views.dashboard.selection import (
-    Senders,
+    SenderChoice,
     choices_of,
     label_text,
     read_senders,
@@ -69,7 +69,10 @@ def test_what_a_choice_says_is_that_sender_alone(name: str, value: str, other: s
     (first, second) = choices_of([one, two])["labels"]
     assert {first, second} == {label_text(f"{name}={each}") for each in (value, value + other + "x")}
     if not name.startswith("!") and "*" not in name:
-        assert [Senders(label=label_text(one.texts[0])).include(each) for each in (one, two)] == [True, False]
+        assert [SenderChoice(label=label_text(one.texts[0])).include(each) for each in (one, two)] == [
+            True,
+            False,
+        ]
 
 
 def test_a_link_to_one_sender_keeps_the_commas_of_its_label() -> None:
@@ -90,12 +93,12 @@ def test_the_other_side_is_of_an_earlier_span_or_of_others(against: str, back: f
 @pytest.mark.parametrize(
     ("other", "expected"),
     [
-        ({"other_release": "v1"}, Senders("v1", "web-1", "")),
-        ({"other_host": "*"}, Senders("v2", "*", "")),
-        ({"other_label": "region=east"}, Senders("v2", "web-1", "region=east")),
+        ({"other_release": "v1"}, SenderChoice("v1", "web-1", "")),
+        ({"other_host": "*"}, SenderChoice("v2", "*", "")),
+        ({"other_label": "region=east"}, SenderChoice("v2", "web-1", "region=east")),
     ],
 )
-def test_what_the_other_side_leaves_open_is_as_here(other: dict[str, str], expected: Senders) -> None:
+def test_what_the_other_side_leaves_open_is_as_here(other: dict[str, str], expected: SenderChoice) -> None:
     given = {"against": "same", "release": "v2", "host": "web-1", **other}
     assert read_view(given, "shop", NOW).other_senders == expected
 
@@ -117,10 +120,10 @@ def test_a_view_that_cannot_be_is_refused(given: dict[str, str], said: str) -> N
 @pytest.mark.parametrize(
     ("senders", "text"),
     [
-        (Senders(), ""),
-        (Senders("v2", "web-1", "region=east"), "release v2, host web-1, region=east"),
-        (Senders("!v2", "", "!region=east"), "not release v2, not region=east"),
+        (SenderChoice(), ""),
+        (SenderChoice("v2", "web-1", "region=east"), "release v2, host web-1, region=east"),
+        (SenderChoice("!v2", "", "!region=east"), "not release v2, not region=east"),
     ],
 )
-def test_senders_are_said_in_words(senders: Senders, text: str) -> None:
+def test_senders_are_said_in_words(senders: SenderChoice, text: str) -> None:
     assert str(senders) == text

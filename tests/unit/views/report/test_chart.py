@@ -12,14 +12,14 @@ import orjson
 import pytest
 
 from pipeline.analysis.filters.went_away import Pattern, WentAway
-from pipeline.analysis.filters.went_away_terms import Term
+from pipeline.analysis.filters.went_away_terms import PredicateTerm
 from pipeline.backtest.dataset import write_dataset
 from pipeline.cli import run
 from pipeline.messages.ledger import dropped_entries, entry_to_json
 from pipeline.model import FloatArray
 from pipeline.views.report.chart import describe_study, draw_chart
 from pipeline.views.report.study import Study
-from pipeline.views.report.windows import Line, ScanWindows
+from pipeline.views.report.windows import DrawnSeries, ScanWindows
 from tests.support.fleets import BASE, SLOWER, START, as_dataset, record
 from tests.unit.commands.explained import DROPPED, SCAN
 
@@ -27,7 +27,7 @@ WINDOWS = ScanWindows(1.0, START, START + 30, START + 45, START + 50)
 
 
 def chart(values: FloatArray, width: int = 100, **given: Any) -> list[str]:
-    line = Line(START + np.arange(len(values), dtype=np.float64), values, ratio=True)
+    line = DrawnSeries(START + np.arange(len(values), dtype=np.float64), values, ratio=True)
     levels = {"change_time": START + 38, "before": 0.1, "after": 0.2, **given}
     return draw_chart(line, WINDOWS, width=width, **levels)
 
@@ -74,7 +74,7 @@ def test_a_constant_series_has_a_chart() -> None:
 def seen(before: str, after: str, *, block: int = 1, width: float = 0.01) -> Study:
     begins = tuple(range(0, (len(before) + len(after)) * block, block))
     pattern = Pattern(block, 0, len(before) * block, begins, before, after, "bc", 0.1, width)
-    term = Term(True, 1.0, 0.5)
+    term = PredicateTerm(True, 1.0, 0.5)
     return Study(WentAway(0.1, 0.1, pattern, term, term, term, term, None), None, None, (), 0.0123)
 
 

@@ -11,7 +11,7 @@ from pipeline.analysis.filters.threshold import judge_threshold
 from pipeline.messages.ledger import LedgerEntry
 from pipeline.model import Decision, DomainDecision, Scan, divide
 from pipeline.model.steps import BY_KEY, sentence
-from pipeline.views.report.explain import Step, explain
+from pipeline.views.report.explain import ExplainedStep, explain
 from tests.support.builders import build_candidate, build_decision
 
 CANDIDATE = build_candidate("cart.tax", before=0.10, after=0.16)
@@ -21,11 +21,11 @@ SCAN = Scan("shop", "live", 1.7e9, 1.7e9 + 30, 1.7e9 + 45, 1.7e9 + 50, 7)
 LINKS = {key: code for key, code in BY_KEY["pairwise_dedup"].codes.items() if code.dropped}
 
 
-def dropped(decision: Decision) -> Step:
+def dropped(decision: Decision) -> ExplainedStep:
     return explain(LedgerEntry("c0ffee", SCAN, CANDIDATE, decision)).steps[-1]
 
 
-def passed(decision: Decision, *domains: DomainDecision) -> Step:
+def passed(decision: Decision, *domains: DomainDecision) -> ExplainedStep:
     candidate = replace(CANDIDATE, passed=(decision,), domains=domains)
     return explain(LedgerEntry("c0ffee", SCAN, candidate)).steps[-1]
 

@@ -13,8 +13,16 @@ import pytest
 
 from pipeline.model import FloatArray
 from pipeline.views.report.page import environment
-from pipeline.views.report.series_chart import HEIGHT, WIDTH, Curve, SeriesChart, Shift, Sign, series_chart
-from pipeline.views.report.windows import Line, ScanWindows
+from pipeline.views.report.series_chart import (
+    HEIGHT,
+    WIDTH,
+    ChartShift,
+    SeriesChart,
+    Sign,
+    StudyCurve,
+    series_chart,
+)
+from pipeline.views.report.windows import DrawnSeries, ScanWindows
 from tests.support.axe import audit
 from tests.support.browser import CHROMIUM, DESKTOP, PHONE, chromium
 
@@ -34,9 +42,11 @@ def chart(
     points = len(values)
     windows = windows_over(points)
     levels: FloatArray = np.array(values, dtype=np.float64)
-    line = Line(START + 600.0 * np.arange(points, dtype=np.float64), levels, ratio)
-    shift = Shift(windows.analysis_start, 1.0, 2.0, (windows.analysis_start - 600, windows.analysis_start))
-    curves = [Curve(np.full(points, 1.5), "trend")]
+    line = DrawnSeries(START + 600.0 * np.arange(points, dtype=np.float64), levels, ratio)
+    shift = ChartShift(
+        windows.analysis_start, 1.0, 2.0, (windows.analysis_start - 600, windows.analysis_start)
+    )
+    curves = [StudyCurve(np.full(points, 1.5), "trend")]
     signs = [Sign(START + 300.0, 1.5, "a")]
     return series_chart(line, windows, shift, curves=curves, signs=signs, from_zero=from_zero)
 

@@ -8,7 +8,7 @@ import pytest
 from pipeline.model import FloatArray
 from pipeline.views.report.chart import describe_study
 from pipeline.views.report.study import Study, study
-from pipeline.views.report.windows import Line, ScanWindows
+from pipeline.views.report.windows import DrawnSeries, ScanWindows
 from tests.support.fleets import START
 
 
@@ -20,7 +20,7 @@ def test_a_season_is_shown_where_there_is_one() -> None:
     found = {}
     for name, cycle in (("daily", 0.01), ("none", 0.0)):
         values = 0.1 + cycle * np.sin(times * 2 * np.pi / day) + noise
-        line = Line(START + times * 600, values, ratio=True)
+        line = DrawnSeries(START + times * 600, values, ratio=True)
         change_time = START + 10.5 * 86_400
         found[name] = study(line, np.ones(len(times)), windows, change_time=change_time, rising=True)
     assert found["daily"].seasons == ("daily",)
@@ -43,7 +43,7 @@ def test_without_a_season_the_trend_is_theil_sens_line(hours: int) -> None:
     values[change + 5 :: 17] += 50.0
     values[change + 9 : change + 13] = np.nan
     windows = ScanWindows(600.0, START, START + change * 600.0, START + end * 600.0, START + end * 600.0)
-    line = Line(START + position * 600, values, ratio=False)
+    line = DrawnSeries(START + position * 600, values, ratio=False)
     seen = study(line, ~np.isnan(values) + 0.0, windows, change_time=START + change * 600.0, rising=True)
     after, over = seen.lines
     assert np.isnan(after[:change]).all()
@@ -58,7 +58,7 @@ def test_without_a_season_the_trend_is_theil_sens_line(hours: int) -> None:
 def test_a_change_without_data_after_it_has_no_line(change: int) -> None:
     values = np.arange(100.0)
     windows = ScanWindows(600.0, START, START + 48_000, START + 60_000, START + 60_000)
-    line = Line(START + values * 600, values, ratio=False)
+    line = DrawnSeries(START + values * 600, values, ratio=False)
     seen = study(line, np.ones(100), windows, change_time=START + change * 600.0, rising=True)
     assert len(seen.lines) == (1 if change == 99 else 0)
     assert seen.rise is None
@@ -69,7 +69,7 @@ STEP = np.where(np.arange(150) < 120, 1.0, 2.0) + 0.01 * (np.arange(150) % 3)
 
 
 def studied(values: FloatArray, change: int = 120) -> Study:
-    line = Line(START + 600 * np.arange(len(values), dtype=np.float64), values, ratio=False)
+    line = DrawnSeries(START + 600 * np.arange(len(values), dtype=np.float64), values, ratio=False)
     return study(line, np.ones(len(values)), WINDOWS, change_time=START + change * 600.0, rising=True)
 
 

@@ -6,11 +6,11 @@ import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from agents.experiments.benchmarks.results import Content, Results, commit_of, find_format, moment_of
+from agents.experiments.benchmarks.results import FileResults, ResultFile, commit_of, find_format, moment_of
 
 SHA = "0f3c2a9d1b4e5f60718293a4b5c6d7e8f9012345"
 
@@ -130,8 +130,8 @@ FILES: Mapping[str, tuple[str, str, list[Measured], tuple[str, float, int]]] = {
 }
 
 
-def read(text: str, name: str = "a") -> tuple[str, Results]:
-    content = Content.of(Path(name), text.encode())
+def read(text: str, name: str = "a") -> tuple[str, FileResults]:
+    content = ResultFile.of(Path(name), text.encode())
     known = find_format(content)
     assert known
     return known.name, known.read(content)
@@ -200,7 +200,7 @@ def test_an_entry_without_a_measurement_is_counted(entry: dict[str, Any]) -> Non
     "text", ["", "{}", "[]", "[1]", '{"results": 3}', "hello", "[[[", "null", "[NaN", "[NaN]"]
 )
 def test_what_holds_no_results_has_no_format(text: str) -> None:
-    assert find_format(Content.of(Path("a"), text.encode())) is None
+    assert find_format(ResultFile.of(Path("a"), text.encode())) is None
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_ids_of_commits_in_names(text: object, commit: str) -> None:
         (1_767_323_045, 1767323045.0),
         (1_767_323_045_000, 1767323045.0),
         ("2026-01-02T03:04:05Z", 1767323045.0),
-        *((value, math.nan) for value in (None, True, -3, "soon", [], math.nan)),
+        *((wrong, math.nan) for wrong in cast("tuple[object, ...]", (None, True, -3, "soon", [], math.nan))),
     ],
 )
 def test_moments(value: object, moment: float) -> None:

@@ -9,12 +9,19 @@ from pathlib import Path
 import orjson
 import pytest
 
-from agents.experiments.bisection import Journal, Task, Workbench, read_span, read_suspects, reading_of
+from agents.experiments.bisection import (
+    BisectionTask,
+    Journal,
+    Workbench,
+    read_span,
+    read_suspects,
+    reading_of,
+)
 from agents.experiments.bisection.shell import Finished, run_shell
 from pipeline.model.errors import ConfigError
 from tests.support.repositories import Work
 
-TASK = Task("a", "b", "make", "run", "number")
+TASK = BisectionTask("a", "b", "make", "run", "number")
 HYPERFINE = {"results": [{"command": "one", "times": [1.0, 2.0, 9.0]}, {"command": "two", "times": [5.0]}]}
 
 
@@ -86,7 +93,7 @@ def test_a_state_file_goes_on_where_it_was(tmp_path: Path) -> None:
     with Journal(path, TASK) as journal:
         assert len(journal.lines) == 3
     with pytest.raises(ConfigError, match="of another bisection; run differ"):
-        Journal(path, Task("a", "b", "make", "other", "number")).__enter__()
+        Journal(path, BisectionTask("a", "b", "make", "other", "number")).__enter__()
 
 
 @pytest.mark.parametrize(

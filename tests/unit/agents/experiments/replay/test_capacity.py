@@ -7,14 +7,14 @@ import math
 
 import pytest
 
-from agents.experiments.replay.capacity import Knee, Load, Objective, Steps, compare_knees, find_knee
+from agents.experiments.replay.capacity import Knee, Objective, SideLoad, Steps, compare_knees, find_knee
 
 OBJECTIVE = Objective(p99_s=0.1, errors=0.01)
 
 
 def knee_of(p99_s: dict[float, float], errors: dict[float, float] | None = None) -> Knee:
-    async def load(rate: float) -> Load:
-        return Load(rate, p99_s[rate], (errors or {}).get(rate, 0.0), 0.0)
+    async def load(rate: float) -> SideLoad:
+        return SideLoad(rate, p99_s[rate], (errors or {}).get(rate, 0.0), 0.0)
 
     return asyncio.run(find_knee(Steps(10.0, 2.0, 40.0), OBJECTIVE, load))
 

@@ -6,23 +6,23 @@ import asyncio
 
 import pytest
 
-from agents.experiments.replay.connection import Address, Answer, Pool, address_of_url, request_head
+from agents.experiments.replay.connection import Address, Pool, ReplayedAnswer, address_of_url, request_head
 from pipeline.model.errors import ConfigError
 from tests.unit.agents.experiments.replay.services import raw_service
 
 OK = b"HTTP/1.1 200 OK\r\n"
 
 
-async def ask(pool: Pool, method: str = "GET") -> Answer:
+async def ask(pool: Pool, method: str = "GET") -> ReplayedAnswer:
     connection = await pool.take()
-    done: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+    done: asyncio.Future[ReplayedAnswer] = asyncio.get_running_loop().create_future()
     head = request_head(method, "/", "a", [], 0) + b"\r\n"
     connection.send(head, head_only=method == "HEAD", done=done.set_result)
     return await asyncio.wait_for(done, 60)
 
 
-def answers(content: bytes, *methods: str, close: bool = False) -> list[Answer]:
-    async def main() -> list[Answer]:
+def answers(content: bytes, *methods: str, close: bool = False) -> list[ReplayedAnswer]:
+    async def main() -> list[ReplayedAnswer]:
         async with raw_service(content, close=close) as address:
             pool = Pool(address_of_url(address), 1)
             try:

@@ -12,7 +12,7 @@ from aiohttp import web
 from agents.experiments.replay.connection import address_of_url
 from agents.experiments.replay.cpu import cgroup_cpu, process_cpu
 from agents.experiments.replay.downstream import CallCounts, CannedAnswer, make_downstream, read_answers
-from agents.experiments.replay.experiment import Experiment, PaceConfig, Result, run_trials
+from agents.experiments.replay.experiment import PaceConfig, ReplayExperiment, ReplayResult, run_trials
 from agents.experiments.replay.plan import name_endpoints
 from agents.experiments.replay.recording import RecordedRequest
 from agents.experiments.replay.trace import Trace
@@ -44,11 +44,11 @@ def caller(base: str, calls: dict[str, int], *, traced: bool = True) -> Handler:
 
 def experiment(
     a: dict[str, int], b: dict[str, int], folder: Path, *, traced: bool = True
-) -> tuple[Result, dict[str, Sides]]:
+) -> tuple[ReplayResult, dict[str, Sides]]:
     """Return the result, and the trials that a verdict reads of its file."""
     counts = (CallCounts(), CallCounts())
 
-    async def main() -> Result:
+    async def main() -> ReplayResult:
         async with (
             listening(make_downstream(counts[0], answers=CANNED), "127.0.0.1", 0) as called_a,
             listening(make_downstream(counts[1], answers=CANNED), "127.0.0.1", 0) as called_b,
@@ -57,7 +57,7 @@ def experiment(
         ):
             sides = (address_of_url(side_a), address_of_url(side_b))
             pace = PaceConfig(rate=200.0, requests=6, warm_up=3, trials=2)
-            return await run_trials(REQUESTS, Experiment(sides, pace), counts=counts)
+            return await run_trials(REQUESTS, ReplayExperiment(sides, pace), counts=counts)
 
     result = asyncio.run(asyncio.wait_for(main(), 120))
     (folder / "trials.csv").write_bytes(result.rows.csv())

@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 from agents.experiments.replay.plan import (
-    Choice,
     NamedRequest,
+    RequestChoice,
     Rewriting,
     at_rate,
     at_recorded_times,
@@ -54,15 +54,15 @@ def test_requests_are_named_by_endpoint() -> None:
 @pytest.mark.parametrize(
     ("choice", "numbers", "blocked"),
     [
-        pytest.param(Choice(), [0, 1, 2, 5], 2, id="what may change something is blocked"),
-        pytest.param(Choice(allowed=("POST /cart",)), [0, 1, 2, 3, 5], 1, id="unless it is allowed"),
-        pytest.param(Choice(allowed=("/cart*",)), [0, 1, 2, 3, 4, 5], 0, id="by path"),
-        pytest.param(Choice(endpoints=("GET /cart/:id", "/search")), [0, 1, 2], 0, id="selected"),
-        pytest.param(Choice(endpoints=("/cart*",)), [0, 1], 2, id="selected and blocked"),
+        pytest.param(RequestChoice(), [0, 1, 2, 5], 2, id="what may change something is blocked"),
+        pytest.param(RequestChoice(allowed=("POST /cart",)), [0, 1, 2, 3, 5], 1, id="unless it is allowed"),
+        pytest.param(RequestChoice(allowed=("/cart*",)), [0, 1, 2, 3, 4, 5], 0, id="by path"),
+        pytest.param(RequestChoice(endpoints=("GET /cart/:id", "/search")), [0, 1, 2], 0, id="selected"),
+        pytest.param(RequestChoice(endpoints=("/cart*",)), [0, 1], 2, id="selected and blocked"),
     ],
 )
 def test_requests_are_chosen_and_blocked_are_counted(
-    choice: Choice, numbers: list[int], blocked: int
+    choice: RequestChoice, numbers: list[int], blocked: int
 ) -> None:
     chosen, counts = choose(NAMED, choice)
     assert [request.number for request in chosen] == numbers
@@ -74,19 +74,19 @@ def test_requests_are_chosen_and_blocked_are_counted(
 @pytest.mark.parametrize(
     ("choice", "why"),
     [
-        (Choice(endpoints=("/nothing",)), "/nothing: matches no endpoint; there are"),
-        (Choice(allowed=("PUT *",)), "matches no endpoint"),
-        (Choice(endpoints=("POST /cart",)), "blocked unless --allow names their endpoint: POST /cart"),
+        (RequestChoice(endpoints=("/nothing",)), "/nothing: matches no endpoint; there are"),
+        (RequestChoice(allowed=("PUT *",)), "matches no endpoint"),
+        (RequestChoice(endpoints=("POST /cart",)), "blocked unless --allow names their endpoint: POST /cart"),
     ],
 )
-def test_a_choice_of_nothing_is_refused(choice: Choice, why: str) -> None:
+def test_a_choice_of_nothing_is_refused(choice: RequestChoice, why: str) -> None:
     with pytest.raises(ConfigError) as refused:
         choose(NAMED, choice)
     assert why in str(refused.value)
 
 
 def test_a_mix_has_its_proportions_and_keeps_the_order_of_each_endpoint() -> None:
-    found, _ = choose(NAMED * 200, Choice(mix=(("GET /cart/:id", 3.0), ("GET /search", 1.0))))
+    found, _ = choose(NAMED * 200, RequestChoice(mix=(("GET /cart/:id", 3.0), ("GET /search", 1.0))))
     counts = Counter(endpoints(found))
     assert len(found) == 800
     assert set(counts) == {"GET /cart/:id", "GET /search"}

@@ -8,14 +8,14 @@ from collections import Counter
 import pytest
 
 from agents.experiments.replay.recording import RecordedRequest
-from agents.experiments.replay.sampling import Drawn, Sampler, SamplingConfig
+from agents.experiments.replay.sampling import Drawn, RequestSampler, SamplingConfig
 
 
 class Traffic:
     """A sampler and what it has drawn."""
 
     def __init__(self, config: SamplingConfig, max_bytes: int = 2**20) -> None:
-        self.sampler = Sampler(config, random.Random(1).random, max_bytes)
+        self.sampler = RequestSampler(config, random.Random(1).random, max_bytes)
         self.requests: list[RecordedRequest] = []
         self.cut: set[str] = set()
 
@@ -65,7 +65,7 @@ def test_at_most_so_many_requests_are_drawn_in_each_interval_and_weigh_as_much_a
 def test_all_requests_of_an_interval_have_the_same_chance() -> None:
     positions: Counter[int] = Counter()
     for seed in range(400):
-        sampler = Sampler(SamplingConfig(most=5), random.Random(seed).random, 2**20)
+        sampler = RequestSampler(SamplingConfig(most=5), random.Random(seed).random, 2**20)
         for index in range(20):
             priority = sampler.wants("")
             assert priority is not None

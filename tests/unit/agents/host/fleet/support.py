@@ -12,8 +12,8 @@ from pathlib import Path
 from aiohttp import web
 
 from agents.gateway.access import EVERYBODY, Client
-from agents.gateway.fleet import Fleet, add_fleet_routes
-from agents.gateway.intake import Rules
+from agents.gateway.fleet import AgentFleet, add_fleet_routes
+from agents.gateway.intake import IntakeRules
 from agents.host.fleet import AgentStatus
 from pipeline.http.serving import listening
 from pipeline.settings.workloads import Workload
@@ -43,12 +43,12 @@ class FleetBench:
     """A gateway's fleet under test; its clock stands still until it is set."""
 
     path: Path
-    rules: Rules
+    rules: IntakeRules
     now: float = NOW
     workloads: tuple[Workload, ...] = ()
 
     def __post_init__(self) -> None:
-        self.fleet = Fleet(self.path, self.workloads, clock=lambda: self.now)
+        self.fleet = AgentFleet(self.path, self.workloads, clock=lambda: self.now)
         self.app = web.Application()
         self._bench = Bench(self.rules)
         add_fleet_routes(self.app, self.fleet, self._bench.intake)
@@ -65,7 +65,7 @@ def fleet_of(
     """Return a gateway of everybody who has the token."""
     path = folder / "fleet.yaml"
     path.write_text(text)
-    return FleetBench(path, Rules(clients=(Client(EVERYBODY, token),)), workloads=workloads)
+    return FleetBench(path, IntakeRules(clients=(Client(EVERYBODY, token),)), workloads=workloads)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from agents.profiles.formats import (
     register,
 )
 from agents.profiles.formats.base import joined
-from agents.profiles.message import Source
+from agents.profiles.message import ProfileOrigin
 from agents.profiles.profile_files import Import, read_files
 from pipeline.messages.measurements import decode_profile
 from pipeline.model.errors import ConfigError
@@ -44,7 +44,7 @@ def _dummy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def read(path: Path, content: bytes, format_: str = AUTO) -> tuple[str, ...]:
     path.write_bytes(content)
-    (file,) = read_files([path], Import(Source("s", "h"), 1e9, 60.0, 10_000, format_))
+    (file,) = read_files([path], Import(ProfileOrigin("s", "h"), 1e9, 60.0, 10_000, format_))
     (message,) = file.messages
     return decode_profile(message.value).frames
 

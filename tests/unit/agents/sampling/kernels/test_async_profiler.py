@@ -19,7 +19,7 @@ from agents.profiles.formats.collapsed import parse_collapsed
 from agents.sampling.kernels import SamplerError, Sampling
 from agents.sampling.kernels.async_profiler import AsyncProfiler, explain
 from agents.sampling.process import ExistingProcess, StartedCommand
-from agents.sampling.sampler import Sampler
+from agents.sampling.sampler import ProcessSampler
 
 PROGRAM = """
 public class Shop {
@@ -77,7 +77,7 @@ def make_sampling(folder: Path, rate_hz: int = 101, **how: object) -> Sampling:
 
 def test_a_take_is_the_difference_of_two_dumps(tmp_path: Path, target: ExistingProcess) -> None:
     kernel = AsyncProfiler(make_sampling(tmp_path), make_stand_in(tmp_path))
-    sampler = Sampler(kernel, target, interval_s=0.5, clock=time.time)
+    sampler = ProcessSampler(kernel, target, interval_s=0.5, clock=time.time)
     running = sampler.intervals()
     found = [interval.data for interval in islice(running, 2)]
     sampler.stop()
@@ -104,7 +104,7 @@ def test_a_run_that_fails_says_why(tmp_path: Path, target: ExistingProcess) -> N
     kernel = AsyncProfiler(
         make_sampling(tmp_path), make_stand_in(tmp_path, "[ERROR] Profiler already started")
     )
-    sampler = Sampler(kernel, target, interval_s=0.5, clock=time.time)
+    sampler = ProcessSampler(kernel, target, interval_s=0.5, clock=time.time)
     with pytest.raises(SamplerError, match="process .*: async-profiler: Profiler already started$"):
         list(sampler.intervals())
 
@@ -144,7 +144,7 @@ def test_shares_of_a_java_program_are_right(tmp_path: Path) -> None:
     process = StartedCommand(["java", "-Xmx64m", "-cp", str(tmp_path), "Shop"])
     leaves: Counter[str] = Counter()
     try:
-        sampler = Sampler(kernel, process, interval_s=0.5, clock=time.time)
+        sampler = ProcessSampler(kernel, process, interval_s=0.5, clock=time.time)
         deadline = time.monotonic() + 120
         for interval in sampler.intervals():
             for stack, count in parse_collapsed(interval.data).stacks.items():

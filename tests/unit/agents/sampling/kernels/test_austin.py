@@ -15,7 +15,7 @@ from agents.profiles.naming import name_stack
 from agents.sampling.kernels import SamplerError, Sampling
 from agents.sampling.kernels.austin import Austin, explain, find_austin, shortened
 from agents.sampling.process import ExistingProcess, StartedCommand
-from agents.sampling.sampler import Sampler
+from agents.sampling.sampler import ProcessSampler
 
 BUSY = """
 class Shop:
@@ -61,7 +61,7 @@ def test_what_it_is_asked_for(
     tmp_path: Path, target: ExistingProcess, how: dict[str, bool], options: str
 ) -> None:
     kernel = Austin(make_sampling(tmp_path, **how), make_stand_in(tmp_path))
-    sampler = Sampler(kernel, target, interval_s=0.5, clock=time.time)
+    sampler = ProcessSampler(kernel, target, interval_s=0.5, clock=time.time)
     running = sampler.intervals()
     first = next(running)
     sampler.stop()
@@ -75,7 +75,7 @@ def test_what_it_is_asked_for(
 
 def test_a_run_that_fails_says_why(tmp_path: Path, target: ExistingProcess) -> None:
     kernel = Austin(make_sampling(tmp_path), make_stand_in(tmp_path, "Insufficient permissions."))
-    sampler = Sampler(kernel, target, interval_s=0.5, clock=time.time)
+    sampler = ProcessSampler(kernel, target, interval_s=0.5, clock=time.time)
     with pytest.raises(SamplerError, match="process .*: not permitted: austin needs root"):
         list(sampler.intervals())
 
@@ -118,7 +118,7 @@ def test_shares_of_a_python_program_are_right(tmp_path: Path) -> None:
     command = StartedCommand([sys.executable, str(tmp_path / "busy.py")])
     leaves = Counter[str]()
     try:
-        sampler = Sampler(kernel, command, interval_s=0.5, clock=time.time)
+        sampler = ProcessSampler(kernel, command, interval_s=0.5, clock=time.time)
         for interval in sampler.intervals():
             for stack, count in parse_collapsed(interval.data).stacks.items():
                 leaves[name_stack(stack)[-1].name] += count

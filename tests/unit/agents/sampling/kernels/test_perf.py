@@ -18,7 +18,7 @@ from agents.profiles.formats.collapsed import parse_collapsed
 from agents.sampling.kernels import SamplerError, Sampling
 from agents.sampling.kernels.perf import Perf, denied, explain
 from agents.sampling.process import ExistingProcess, StartedCommand
-from agents.sampling.sampler import Sampler
+from agents.sampling.sampler import ProcessSampler
 
 PROGRAM = """
 #include <cstdint>
@@ -123,7 +123,7 @@ def test_complaints_are_one_line(said: str, reason: str) -> None:
 
 def test_a_run_that_fails_says_why(tmp_path: Path, target: ExistingProcess) -> None:
     kernel = Perf(make_sampling(tmp_path), make_stand_in(tmp_path, "Permission denied", fails=True))
-    sampler = Sampler(kernel, target, interval_s=0.5, clock=time.time)
+    sampler = ProcessSampler(kernel, target, interval_s=0.5, clock=time.time)
     with pytest.raises(SamplerError, match="cannot sample process .*: not permitted: it needs root"):
         list(sampler.intervals())
 
@@ -166,7 +166,7 @@ def sampled(command: list[str], sampling: Sampling, wanted: int) -> tuple[Counte
     os.kill(process.pid, signal.SIGSTOP)
     cpu_s = 0.0
     try:
-        sampler = Sampler(Perf(sampling), process, interval_s=0.5, clock=time.time)
+        sampler = ProcessSampler(Perf(sampling), process, interval_s=0.5, clock=time.time)
         leaves: Counter[str] = Counter()
         deadline = time.monotonic() + 120
         running = sampler.intervals()
@@ -210,7 +210,7 @@ def test_children_are_followed_if_asked_for(program: Path, tmp_path: Path, subpr
     sampling = make_sampling(tmp_path, rate_hz=499, subprocesses=subprocesses)
     found = b""
     try:
-        sampler = Sampler(Perf(sampling), process, interval_s=0.5, clock=time.time)
+        sampler = ProcessSampler(Perf(sampling), process, interval_s=0.5, clock=time.time)
         deadline = time.monotonic() + (120 if subprocesses else 3)
         for interval in sampler.intervals():
             forks.touch()

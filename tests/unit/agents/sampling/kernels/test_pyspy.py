@@ -14,7 +14,7 @@ from agents.profiles.naming import name_stack
 from agents.sampling.kernels import Sampling
 from agents.sampling.kernels.pyspy import PySpy
 from agents.sampling.process import StartedCommand
-from agents.sampling.sampler import Sampler
+from agents.sampling.sampler import ProcessSampler
 
 BURNER = """
 def leaf():
@@ -67,7 +67,7 @@ def test_a_process_is_sampled_without_a_pause(tmp_path: Path) -> None:
     command = StartedCommand([sys.executable, str(tmp_path / "burner.py")])
     kernel = PySpy(Sampling(tmp_path, time.time, rate_hz=101, longest_s=60, nonblocking=True))
     try:
-        sampler = Sampler(kernel, command, interval_s=1.0, clock=time.time)
+        sampler = ProcessSampler(kernel, command, interval_s=1.0, clock=time.time)
         text = ""
         for taken, interval in enumerate(sampler.intervals(), 1):
             text += interval.data.decode()
@@ -85,7 +85,7 @@ def test_native_frames_follow_the_python_that_called_them(tmp_path: Path) -> Non
     kernel = PySpy(Sampling(tmp_path, time.time, rate_hz=101, longest_s=60, native=True))
     stacks: list[list[str]] = []
     try:
-        sampler = Sampler(kernel, command, interval_s=1.0, clock=time.time)
+        sampler = ProcessSampler(kernel, command, interval_s=1.0, clock=time.time)
         for interval in sampler.intervals():
             found = parse_collapsed(interval.data).stacks
             stacks += [[frame.name for frame in name_stack(stack)] for stack in found]

@@ -22,7 +22,7 @@ from agents.sampling.kernels import (
     register,
 )
 from agents.sampling.process import ExistingProcess
-from agents.sampling.sampler import Sampler
+from agents.sampling.sampler import ProcessSampler
 from pipeline.model.errors import ConfigError
 
 
@@ -77,7 +77,7 @@ def test_a_dummy_kernel_samples(registry: None, sampling: Sampling) -> None:
     assert kernel_names() == (AUTO, "missing", "dummy")
     kernel = make_kernel("dummy", sampling)
     with subprocess.Popen(["sleep", "60"]) as process:
-        sampler = Sampler(kernel, ExistingProcess(process.pid), interval_s=0.5, clock=time.time)
+        sampler = ProcessSampler(kernel, ExistingProcess(process.pid), interval_s=0.5, clock=time.time)
         intervals = sampler.intervals()
         assert [next(intervals).data for _ in range(2)] == [b"main;dummy 3\n"] * 2
         process.kill()

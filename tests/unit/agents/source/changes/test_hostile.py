@@ -17,7 +17,7 @@ from agents.source.changes.diff import parse_patch
 from agents.source.changes.git import MAX_FILE_BYTES, GitError, Repository
 from agents.source.changes.git_program import run_git
 from agents.source.changes.history import change_message, read_change
-from agents.source.changes.patch import CUT, MAX_CONTENT_BYTES, FilePatch, Hunk, Line, content_of
+from agents.source.changes.patch import CUT, MAX_CONTENT_BYTES, FilePatch, Hunk, PatchLine, content_of
 from agents.source.syntax import Question
 from pipeline.model import Change
 from pipeline.processes import Output
@@ -276,11 +276,11 @@ def test_no_newline_at_the_end_of_a_file() -> None:
     marker = b"\\ No newline at end of file\n"
     patch = b"diff --git a/x b/x\n" + blobs + b"@@ -3 +3 @@ f\n-a\n" + marker + b"+b\n" + marker
     (file,) = parse_patch(patch)
-    assert file.hunks == [Hunk((Line(3, "a"),), (Line(3, "b"),))]
+    assert file.hunks == [Hunk((PatchLine(3, "a"),), (PatchLine(3, "b"),))]
 
 
 def patch_of(lines: int, width: int = 60) -> FilePatch:
-    added = tuple(Line(number, "w" * width) for number in range(lines))
+    added = tuple(PatchLine(number, "w" * width) for number in range(lines))
     return FilePatch(("1" * 40, "2" * 40), [Hunk((), added)])
 
 

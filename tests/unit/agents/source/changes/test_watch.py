@@ -12,7 +12,7 @@ import pytest
 
 from agents.source.changes import watch as watching
 from agents.source.changes.git import GitError, Repository
-from agents.source.changes.watch import Branch, Deployment, State, Tags, Watch, follow
+from agents.source.changes.watch import Branch, Deployment, PublishedState, Tags, Watch, follow
 from pipeline.cli import run
 from pipeline.messages.inputs import change_from_json
 from pipeline.model.errors import BrokerUnavailable, ConfigError
@@ -29,7 +29,7 @@ def work(tmp_path: Path) -> Work:
 class Steps:
     """Follows with something done between looks, instead of time that passes."""
 
-    def __init__(self, watch: Watch, state: State, steps: Sequence[Callable[[], object]]) -> None:
+    def __init__(self, watch: Watch, state: PublishedState, steps: Sequence[Callable[[], object]]) -> None:
         self.published: list[str] = []
         self.failures = 0
         self._steps = iter(steps)
@@ -60,8 +60,8 @@ def branch(work: Work, name: str = "main") -> Branch:
     return Branch(Repository(work.path), name)
 
 
-def memory() -> State:
-    return State(None, "branch main", "shop")
+def memory() -> PublishedState:
+    return PublishedState(None, "branch main", "shop")
 
 
 def test_new_commits_of_a_branch_are_published_once(work: Work) -> None:
@@ -85,8 +85,8 @@ def test_a_failure_to_publish_is_made_up_for(work: Work, caplog: pytest.LogCaptu
 
 
 def test_a_restart_goes_on_where_it_was(work: Work, tmp_path: Path) -> None:
-    def state() -> State:
-        return State(tmp_path / "state.json", "branch main", "shop")
+    def state() -> PublishedState:
+        return PublishedState(tmp_path / "state.json", "branch main", "shop")
 
     assert Steps(branch(work), state(), [lambda: work.commit("two")]).published == ["two"]
     work.commit("three")
@@ -105,7 +105,7 @@ def test_a_branch_that_was_rewritten(work: Work) -> None:
 
 
 def test_a_tip_that_is_gone_for_good(work: Work, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    state = State(tmp_path / "state.json", "branch main", "shop")
+    state = PublishedState(tmp_path / "state.json", "branch main", "shop")
     state.write(frozenset({"1" * 40}))
     work.commit("two")
     assert Steps(branch(work), state, []).published == ["two"]
@@ -185,12 +185,12 @@ def test_a_wrong_state_is_refused(content: bytes, words: str, tmp_path: Path) ->
     path = tmp_path / "state.json"
     path.write_bytes(content)
     with pytest.raises(ConfigError, match=words):
-        State(path, "branch main", "shop").read()
+        PublishedState(path, "branch main", "shop").read()
 
 
 def test_a_state_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="state"):
-        State(tmp_path / "nowhere" / "state.json", "branch main", "shop").write(frozenset())
+        PublishedState(tmp_path / "nowhere" / "state.json", "branch main", "shop").write(frozenset())
 
 
 def shown(work: Work, arguments: str, capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:

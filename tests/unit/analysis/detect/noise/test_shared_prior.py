@@ -8,11 +8,11 @@ from numpy.random import Generator
 
 from pipeline.analysis.detect.noise.shared_prior import fit_shared_prior, moderated
 from pipeline.analysis.detect.service_noise import with_shared_prior
-from pipeline.analysis.detect.short_term import Windows, find_candidates
+from pipeline.analysis.detect.short_term import WindowIndexes, find_candidates
 from pipeline.model import FloatArray, MetricKind, SeriesMatrix, SharedVariancePrior
 
 SERIES, OWN = 400, 31.0
-WINDOWS = Windows(analysis=1440, extended=1464, end=1500)
+WINDOWS = WindowIndexes(analysis=1440, extended=1464, end=1500)
 CHANGE = 1450
 TOTAL = 100_000.0
 

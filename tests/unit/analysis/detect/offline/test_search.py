@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from pipeline.analysis.detect.offline.lengths import describe, fit_segments, running_sums
-from pipeline.analysis.detect.offline.search import Rules, explain
+from pipeline.analysis.detect.offline.search import SearchBounds, explain
 from pipeline.model import FloatArray
 
-RULES = Rules(
+RULES = SearchBounds(
     shortest=4,
     price=8.0,
     first=1.0,
@@ -65,7 +65,7 @@ def test_a_segment_has_the_least_points_at_least() -> None:
 
 def test_a_high_price_leaves_no_change() -> None:
     values = levels((25, 0), (35, 1)) + noise(60)
-    rules = Rules(4, 1e6, 1.0, 1e6, 1e-6, (0.0,), 48, 24)
+    rules = SearchBounds(4, 1e6, 1.0, 1e6, 1e-6, (0.0,), 48, 24)
     assert explain(values, time_of(values), rules).bounds == (0, 60)
 
 
@@ -89,7 +89,7 @@ def test_a_series_without_noise_has_the_least_variance() -> None:
 def test_no_other_partition_is_shorter(seed: int) -> None:
     """All partitions with up to two changes, under the variance that the search ended with."""
     values = levels((7, 0), (6, 0.3), (7, 0.1)) + noise(20, seed)
-    rules = Rules(4, 3.0, 0.5, 1e6, 1e-6, (0.0,), 48, 24)
+    rules = SearchBounds(4, 3.0, 0.5, 1e6, 1e-6, (0.0,), 48, 24)
     found = explain(values, time_of(values), rules)
     sums = running_sums(values, time_of(values))
 

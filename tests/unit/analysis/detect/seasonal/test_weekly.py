@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from pipeline.analysis.detect.change_point import Family, Sums, signed_roots
+from pipeline.analysis.detect.change_point import Family, SideSums, signed_roots
 from pipeline.analysis.detect.seasonal.weekly import roots_against_week
 from pipeline.model import BoolArray
 
@@ -22,12 +22,12 @@ class Levels:
     before: float
     after: float
 
-    def sums(self, family: Family) -> Sums:
+    def sums(self, family: Family) -> SideSums:
         left, right = 400.0 * 100, 100.0 * 100
         # Counts are so many for each that is expected; values are around 0, as they come from normalise.
         shift = 0.0 if family == "counts" else 1.0
         sides = ((self.before - shift) * left, left, (self.after - shift) * right, right)
-        return Sums(*(np.array([[side]]) for side in sides))
+        return SideSums(*(np.array([[side]]) for side in sides))
 
 
 def against(
@@ -39,7 +39,7 @@ def against(
     half: BoolArray = YES,
     older: BoolArray | None = None,
     doubt: float = 2.0,
-) -> tuple[float, Sums]:
+) -> tuple[float, SideSums]:
     roots, beyond = roots_against_week(
         now.sums(family),
         then.sums(family),
@@ -58,7 +58,7 @@ def plain(family: Family, levels: Levels) -> float:
     return float(signed_roots(levels.sums(family), family)[0, 0]) / DEVIATION[family]
 
 
-def change(sums: Sums) -> float:
+def change(sums: SideSums) -> float:
     return float((sums.right / sums.right_exposure - sums.left / sums.left_exposure)[0, 0])
 
 
@@ -147,7 +147,7 @@ def test_before_a_week_is_over_nothing_is_reported(family: Family) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("whole", [YES, NO], ids=["whole", "half"])
 def test_a_week_without_any_data_gives_finite_answers(family: Family, whole: BoolArray) -> None:
-    nothing = Sums(*(np.zeros((1, 1)) for _ in range(4)))
+    nothing = SideSums(*(np.zeros((1, 1)) for _ in range(4)))
     now, deviation = Levels(1, 1.2).sums(family), np.array([[1.0]])
     roots, beyond = roots_against_week(
         now, nothing, now, deviation, family, whole=whole, half=YES, older=whole
@@ -161,9 +161,9 @@ def test_on_noise_the_roots_are_standard_normal() -> None:
     draws = 20_000
     exposure = [np.full((draws, 1), weight) for weight in (400.0, 100.0)]
 
-    def noise() -> Sums:
+    def noise() -> SideSums:
         left, right = (rng.standard_normal((draws, 1)) * np.sqrt(weight) for weight in exposure)
-        return Sums(left, exposure[0], right, exposure[1])
+        return SideSums(left, exposure[0], right, exposure[1])
 
     yes = np.ones((draws, 1), dtype=np.bool_)
     now = noise()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import yaml
 
-from pipeline.analysis.detect.short_term import Windows
+from pipeline.analysis.detect.short_term import WindowIndexes
 from pipeline.analysis.published.kdd2018.butterworth import low_pass
 from pipeline.analysis.published.kdd2018.cusum import Cusum, cusum, find_kdd2018
 from pipeline.analysis.published.kdd2018.fourier import daily_trend, loess_operator, remove_cycles
@@ -29,7 +29,7 @@ from pipeline.settings.workloads import Kdd2018Setup, load_workloads
 START = 1_700_000_000.0
 RESOLUTION_S = 600.0
 DAY = 144
-WINDOWS = Windows(14 * DAY - 24, 14 * DAY, 14 * DAY + 36)
+WINDOWS = WindowIndexes(14 * DAY - 24, 14 * DAY, 14 * DAY + 36)
 T = np.arange(WINDOWS.end)
 CHANGE = 14 * DAY - 14
 STEP = np.where(T >= CHANGE, 1.0, 0.0)

@@ -8,7 +8,13 @@ import pytest
 pytest.importorskip("sklearn", reason="needs scikit-learn")
 
 from loadgen.requests.simulate import PRESETS, simulate
-from pipeline.analysis.published.liao2021.forest import Load, cohens_d, compare_forests, deviance, trees
+from pipeline.analysis.published.liao2021.forest import (
+    ReleaseLoad,
+    cohens_d,
+    compare_forests,
+    deviance,
+    trees,
+)
 from pipeline.model import BoolArray, FloatArray
 
 
@@ -26,12 +32,12 @@ def test_cohens_d(old: FloatArray, new: FloatArray, counts: BoolArray, d: float)
     assert found.tolist() == pytest.approx([d])
 
 
-def deviance_left_out(old: Load, new: Load, seed: int) -> FloatArray:
+def deviance_left_out(old: ReleaseLoad, new: ReleaseLoad, seed: int) -> FloatArray:
     """Return the deviance by a forest for each period, fitted without it, as the paper does."""
     by_old, _ = trees(old, new.counts, seed)
     by_new = np.empty_like(by_old)
     for period in range(len(new.metric)):
-        rest = Load(np.delete(new.counts, period, axis=0), np.delete(new.metric, period))
+        rest = ReleaseLoad(np.delete(new.counts, period, axis=0), np.delete(new.metric, period))
         by_new[:, [period]] = trees(rest, new.counts[[period]], seed + 1)[0]
     return cohens_d(new.metric - by_old, new.metric - by_new, np.ones(by_new.shape, np.bool_))
 
@@ -41,7 +47,7 @@ def test_trees_that_have_not_seen_a_period_say_what_forests_without_it_say() -> 
     rng = np.random.default_rng(1)
     counts = rng.poisson(30.0, (58, 3)).astype(np.float64)
     metric = counts @ [1.0, 2.0, 3.0] + rng.standard_normal(58)
-    releases = Load(counts[:50], metric[:50]), Load(counts[50:], metric[50:])
+    releases = ReleaseLoad(counts[:50], metric[:50]), ReleaseLoad(counts[50:], metric[50:])
     ours, theirs, again = (
         deviance(*releases, 1),
         deviance_left_out(*releases, 1),
@@ -54,7 +60,7 @@ def test_trees_that_have_not_seen_a_period_say_what_forests_without_it_say() -> 
 
 def test_the_slower_request_has_the_largest_effect() -> None:
     case = simulate(PRESETS["plain"], np.random.default_rng((3, 1)), 0.3)
-    old, new = (Load(side.counts, side.metric) for side in (case.releases.old, case.releases.new))
+    old, new = (ReleaseLoad(side.counts, side.metric) for side in (case.releases.old, case.releases.new))
     found = compare_forests(case.releases.types, old, new, 0)
     assert found.effects[0].type == case.type
     assert found.effects[0].p <= 0.05
@@ -72,7 +78,7 @@ def test_the_chance_of_an_r_squared_is_that_of_equal_releases() -> None:
     slower = metric + np.where(np.arange(120) < 60, 0.0, counts[:, 0])
     chances = []
     for values in (metric, slower):
-        releases = Load(counts[:60], values[:60]), Load(counts[60:], values[60:])
+        releases = ReleaseLoad(counts[:60], values[:60]), ReleaseLoad(counts[60:], values[60:])
         chances.append(compare_forests(("a", "b"), *releases, 0, np.random.default_rng(0), draws=9).p)
     assert chances[0] > 0.1
     assert chances[1] == pytest.approx(0.1)  # none of nine
