@@ -14,6 +14,22 @@ JSON = "application/json"
 PROTOBUF = ("application/x-protobuf", "application/proto", "application/protobuf", "application/grpc")
 """Content types of protocol buffers; the last is that of gRPC."""
 
+_GRPC_CODES: Mapping[int, tuple[int, str]] = {
+    400: (3, "INVALID_ARGUMENT"),
+    401: (16, "UNAUTHENTICATED"),
+    403: (7, "PERMISSION_DENIED"),
+    408: (4, "DEADLINE_EXCEEDED"),
+    413: (8, "RESOURCE_EXHAUSTED"),
+    415: (3, "INVALID_ARGUMENT"),
+    429: (8, "RESOURCE_EXHAUSTED"),
+    503: (14, "UNAVAILABLE"),
+}
+
+
+def grpc_code(status: int) -> tuple[int, str]:
+    """Return the code of gRPC, by number and name, that stands for a status of HTTP."""
+    return _GRPC_CODES.get(status, (2, "UNKNOWN"))
+
 
 @dataclass(frozen=True, slots=True)
 class Request:

@@ -17,7 +17,6 @@ import orjson
 from agents.gateway.base import Decoded, Receiver, Refusal, Request, Setup, Skipped
 from agents.gateway.forms import read_form
 from agents.gateway.profiles import Pushed, joined, profile_parts
-from agents.gateway.raw_series import mapping
 from agents.profiles.formats import find_format
 from agents.profiles.formats.source import HEAD_BYTES
 from pipeline.files.unpacking import UnpackError, gunzip, unlz4, unzstd
@@ -79,15 +78,21 @@ def _read_event(data: bytes, additional: str) -> _Event:
     if not data:
         raise InvalidMessage("form: has no event.json: update the client")
     try:
-        event = mapping(orjson.loads(data), "event")
+        event = _mapping(orjson.loads(data), "event")
     except orjson.JSONDecodeError as error:
         raise InvalidMessage(f"event: not JSON: {error}") from None
     labels = {**_tags(additional), **_tags(event.get("tags_profiler", ""))}
-    interval_us = mapping(event.get("internal") or {}, "internal").get("sampling_interval_us")
+    interval_us = _mapping(event.get("internal") or {}, "internal").get("sampling_interval_us")
     rate_hz = USUAL_HZ
     if isinstance(interval_us, int | float) and 0 < interval_us < 1e9:
         rate_hz = counted_hz(interval_us)
     return _Event(labels, _moment(event, "start"), _moment(event, "end"), rate_hz)
+
+
+def _mapping(value: Any, name: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise InvalidMessage(f"{name}: should be an object")
+    return value
 
 
 def _tags(text: Any) -> dict[str, str]:

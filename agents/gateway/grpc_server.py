@@ -5,15 +5,14 @@ Errors carry ``google.rpc.RetryInfo`` where the client should try again, as OTLP
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from functools import cache
 from typing import Any
 from urllib.parse import unquote
 
-from agents.gateway.base import Receiver, Refusal, Request, Result
+from agents.gateway.base import Receiver, Refusal, Request, Result, grpc_code
 from agents.gateway.intake import Intake
-from agents.profiles.formats.protobuf import Fields, compile_messages
+from agents.profiles.formats.protobuf import Schema
 from pipeline.http.serving import FINISH_S, bracketed
 from pipeline.model.clock import Clock
 from pipeline.model.errors import ConfigError
@@ -22,21 +21,15 @@ MAX_MESSAGE_BYTES = 64 * 1024**2
 """Largest message, packed and unpacked: what OTLP's specification recommends."""
 
 _MEDIA_TYPE = "application/grpc"
-_CODES: Mapping[int, str] = {
-    400: "INVALID_ARGUMENT",
-    401: "UNAUTHENTICATED",
-    403: "PERMISSION_DENIED",
-    413: "RESOURCE_EXHAUSTED",
-    415: "INVALID_ARGUMENT",
-    429: "RESOURCE_EXHAUSTED",
-    503: "UNAVAILABLE",
-}
-_STATUS: Mapping[str, Fields] = {
-    "Duration": {"seconds": (1, "int64", False), "nanos": (2, "int32", False)},
-    "RetryInfo": {"retry_delay": (1, "Duration", False)},
-    "Any": {"type_url": (1, "bytes", False), "value": (2, "bytes", False)},
-    "Status": {"code": (1, "int32", False), "message": (2, "bytes", False), "details": (3, "Any", True)},
-}
+_STATUS = Schema(
+    "google.rpc.Status",
+    {
+        "Duration": {"seconds": (1, "int64", False), "nanos": (2, "int32", False)},
+        "RetryInfo": {"retry_delay": (1, "Duration", False)},
+        "Any": {"type_url": (1, "text", False), "value": (2, "bytes", False)},
+        "Status": {"code": (1, "int32", False), "message": (2, "text", False), "details": (3, "Any", True)},
+    },
+)
 
 
 @asynccontextmanager
@@ -46,12 +39,10 @@ async def listening(
     """Serve the methods of all receivers that have some, and yield the address.
 
     Raises:
-        ConfigError: grpcio is missing, or the address cannot be listened on.
+        ConfigError: the address cannot be listened on.
     """
-    try:
-        import grpc
-    except ImportError:
-        raise ConfigError("--grpc: needs grpcio: pip install 'smidgen[grpc]'") from None
+    import grpc
+
     server = grpc.aio.server(
         options=(("grpc.max_receive_message_length", MAX_MESSAGE_BYTES), ("grpc.so_reuseport", 0))
     )
@@ -94,7 +85,7 @@ def _behaviour(receiver: Receiver, method: str, intake: Intake, clock: Clock) ->
             intake.counts.request(receiver.name, result, request.peer, 0.0)
         if result.is_taken:
             return receiver.reply(request, result).body
-        code = getattr(grpc.StatusCode, _CODES.get(result.status, "UNKNOWN"))
+        code = getattr(grpc.StatusCode, grpc_code(result.status)[1])
         await context.abort(code, result.text, trailing_metadata=_details(result, code.value[0]))
         raise AssertionError  # abort raises
 
@@ -111,15 +102,9 @@ def _details(result: Result, code: int) -> tuple[tuple[str, bytes], ...]:
     """Return the time to wait before the next try, as trailing metadata."""
     if not result.retry_s:
         return ()
-    messages = _status_messages()
     seconds = int(result.retry_s)
-    delay = messages["Duration"](seconds=seconds, nanos=int((result.retry_s - seconds) * 1e9))
-    info = messages["RetryInfo"](retry_delay=delay).SerializeToString()
-    status = messages["Status"](code=code, message=result.text.encode())
+    delay = _STATUS["Duration"](seconds=seconds, nanos=int((result.retry_s - seconds) * 1e9))
+    info = _STATUS["RetryInfo"](retry_delay=delay).SerializeToString()
+    status = _STATUS["Status"](code=code, message=result.text.encode())
     status.details.add(type_url=b"type.googleapis.com/google.rpc.RetryInfo", value=info)
     return (("grpc-status-details-bin", status.SerializeToString()),)
-
-
-@cache
-def _status_messages() -> Mapping[str, Any]:
-    return compile_messages("rpc_status", _STATUS)

@@ -6,29 +6,25 @@ WriteArrow, send Arrow records and are not read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from functools import cache
+from collections.abc import Iterator
 from typing import Any
 
 import orjson
 
 from agents.gateway.base import JSON, Receiver, Reply, Request, Result
-from agents.gateway.raw_series import RawSeries, SeriesForm, json_labels, json_profile, listing, mapping
-from agents.profiles.formats.protobuf import Fields, compile_messages, text_of
+from agents.gateway.raw_series import RawSeries, SeriesForm
+from agents.profiles.formats.protobuf import Schema, text_of
 
-_MESSAGES: Mapping[str, Fields] = {
-    "Label": {"name": (1, "bytes", False), "value": (2, "bytes", False)},
-    "LabelSet": {"labels": (1, "Label", True)},
-    "Sample": {"raw_profile": (1, "bytes", False)},
-    "Series": {"labels": (1, "LabelSet", False), "samples": (2, "Sample", True)},
-    "Request": {"series": (2, "Series", True)},
-}
-
-
-@cache
-def write_messages() -> Mapping[str, Any]:
-    """Return the classes of the messages."""
-    return compile_messages("parca_write", _MESSAGES)
+PARCA = Schema(
+    "Parca's WriteRaw",
+    {
+        "Label": {"name": (1, "text", False), "value": (2, "text", False)},
+        "LabelSet": {"labels": (1, "Label", True)},
+        "Sample": {"raw_profile": (1, "bytes", False)},
+        "Series": {"labels": (1, "LabelSet", False), "samples": (2, "Sample", True)},
+        "Request": {"series": (2, "Series", True)},
+    },
+)
 
 
 def reply(request: Request, result: Result) -> Reply:
@@ -38,24 +34,16 @@ def reply(request: Request, result: Result) -> Reply:
     return Reply(b"{}" if result.is_taken else orjson.dumps({"message": result.text}), JSON)
 
 
-def _of_protobuf(message: Any) -> Iterator[RawSeries]:
+def _series(message: Any) -> Iterator[RawSeries]:
     for series in message.series:
         labels = {text_of(label.name): text_of(label.value) for label in series.labels.labels}
         yield RawSeries(labels, tuple((sample.raw_profile, "") for sample in series.samples))
 
 
-def _of_json(message: Mapping[str, Any]) -> Iterator[RawSeries]:
-    for entry in listing(message.get("series"), "series"):
-        series = mapping(entry, "series")
-        labels = json_labels(mapping(series.get("labels") or {}, "labels").get("labels"))
-        samples = listing(series.get("samples"), "samples")
-        yield RawSeries(labels, tuple((json_profile(sample), "") for sample in samples))
-
-
 RECEIVER = Receiver(
     "parca",
     ("/parca.profilestore.v1alpha1.ProfileStoreService/WriteRaw", "/profiles/writeraw"),
-    SeriesForm(lambda: write_messages()["Request"], _of_protobuf, _of_json).decode,
+    SeriesForm(PARCA, _series).decode,
     reply,
     is_grpc=True,
 )

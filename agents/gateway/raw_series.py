@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
-from google.protobuf.message import DecodeError
-
 from agents.gateway.base import JSON, PROTOBUF, Decoded, Refusal, Request, Setup, Skipped
 from agents.gateway.profiles import Pushed, joined, profile_parts
+from agents.profiles.formats.protobuf import Schema
 from pipeline.model.errors import InvalidMessage
 
 
@@ -26,17 +22,15 @@ class RawSeries:
 
 @dataclass(frozen=True, slots=True)
 class SeriesForm:
-    """A protocol's encoding of series: the class of its request, and readers of protocol buffers and JSON."""
+    """A protocol's encoding of series: the schema of its ``Request``, and what yields the series of one."""
 
-    request: Callable[[], Any]
-    of_protobuf: Callable[[Any], Iterator[RawSeries]]
-    of_json: Callable[[Mapping[str, Any]], Iterator[RawSeries]]
+    schema: Schema
+    series: Callable[[Any], Iterator[RawSeries]]
 
     def decode(self, request: Request, setup: Setup) -> Decoded:
         """Read all series of a request, of protocol buffers or JSON."""
-        message = read_message(request, self.request())
-        read = self.of_json if isinstance(message, dict) else self.of_protobuf
-        return series_parts(read(message), request, setup)
+        message = read_message(request, self.schema, "Request")
+        return series_parts(self.series(message), request, setup)
 
 
 def series_parts(series: Iterator[RawSeries], request: Request, setup: Setup) -> Decoded:
@@ -56,61 +50,15 @@ def series_parts(series: Iterator[RawSeries], request: Request, setup: Setup) ->
     return joined(profiles)
 
 
-def read_message(request: Request, message: Any) -> Any:
-    """Return a protocol buffer, or the object of JSON that stands for one.
+def read_message(request: Request, schema: Schema, message: str) -> Any:
+    """Return the message of a request, a protocol buffer or the JSON that spells one.
 
     Raises:
         InvalidMessage: it is neither.
         Refusal: the content type is neither's.
     """
     if request.media_type in PROTOBUF:
-        try:
-            return message.FromString(request.body)
-        except DecodeError:
-            raise InvalidMessage("no protocol buffer of this request") from None
-    if request.media_type != JSON:
-        raise Refusal(415, "content_type", f"Content-Type: should be {PROTOBUF[0]} or {JSON}")
-    try:
-        document = orjson.loads(request.body)
-    except orjson.JSONDecodeError as error:
-        raise InvalidMessage(f"not JSON: {error}") from None
-    return mapping(document, "request")
-
-
-def json_profile(sample: Any) -> bytes:
-    """Return the profile of a sample of JSON, which is base64."""
-    fields = mapping(sample, "samples")
-    raw = fields.get("rawProfile", fields.get("raw_profile"))
-    if not isinstance(raw, str):
-        raise InvalidMessage("rawProfile: should be base64")
-    try:
-        return base64.b64decode(raw, validate=True)
-    except (binascii.Error, ValueError):
-        raise InvalidMessage("rawProfile: not base64") from None
-
-
-def json_labels(labels: Any) -> Mapping[str, str]:
-    """Return the labels of a list of names and values."""
-    by_name = {}
-    for label in listing(labels, "labels"):
-        name, value = mapping(label, "labels").get("name"), label.get("value", "")
-        if not isinstance(name, str) or not isinstance(value, str):
-            raise InvalidMessage("labels: name and value should be text")
-        by_name[name] = value
-    return by_name
-
-
-def mapping(value: Any, what: str) -> dict[str, Any]:
-    """Return an object of JSON."""
-    if not isinstance(value, dict):
-        raise InvalidMessage(f"{what}: should be an object")
-    return value
-
-
-def listing(value: Any, what: str) -> list[Any]:
-    """Return a list of JSON; none is an empty one."""
-    if value is None:
-        return []
-    if not isinstance(value, list):
-        raise InvalidMessage(f"{what}: should be a list")
-    return value
+        return schema.read(message, request.body)
+    if request.media_type == JSON:
+        return schema.read_json(message, request.body)
+    raise Refusal(415, "content_type", f"Content-Type: should be {PROTOBUF[0]} or {JSON}")

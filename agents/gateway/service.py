@@ -25,7 +25,6 @@ from agents.publishing.message_queue import MessageQueue, Overflow
 from agents.publishing.publisher import BackgroundPublisher, Connect, Delivery, report_delivery
 from agents.publishing.spool import Spool
 from pipeline.http.serving import listening
-from pipeline.model import Outgoing
 from pipeline.model.clock import Clock
 from pipeline.model.errors import ConfigError
 from pipeline.processes import stop_event
@@ -68,7 +67,7 @@ class Endpoint:
     metric_map: MetricMap = field(default_factory=MetricMap)
 
 
-class BufferedOutbox:
+class BufferedOutbox(BackgroundPublisher):
     """A publisher whose callers ask for room before they add messages, so that none is dropped.
 
     Raises:
@@ -77,20 +76,9 @@ class BufferedOutbox:
 
     def __init__(self, connect: Connect, buffer_bytes: int, spool: SpoolOptions | None = None) -> None:
         on_disk = Spool(spool.folder, spool.max_bytes) if spool else None
-        self._queue = MessageQueue(max_bytes=buffer_bytes, overflow=Overflow.KEEP, spool=on_disk)
-        self._publisher = BackgroundPublisher(connect, self._queue)
-
-    def start(self) -> None:
-        """Begin to publish."""
-        self._publisher.start()
-
-    def has_room(self, messages: int, size: int) -> bool:
-        """Return whether this number of messages with this total of bytes fits."""
-        return self._queue.has_room(messages, size)
-
-    def offer(self, message: Outgoing, samples: int) -> None:
-        """Take a message; the caller has checked that there is room."""
-        self._publisher.offer(message, samples)
+        queue = MessageQueue(max_bytes=buffer_bytes, overflow=Overflow.KEEP, spool=on_disk)
+        super().__init__(connect, queue)
+        self.has_room = queue.has_room
 
     def metrics(self) -> list[Sample]:
         """Return the count of waiting messages."""
@@ -100,9 +88,9 @@ class BufferedOutbox:
             (GATEWAY_SPOOL, {}, self._queue.spooled_bytes),
         ]
 
-    def close(self) -> Delivery:
+    def close(self, timeout_s: float = FLUSH_S) -> Delivery:
         """Publish waiting messages for a limited time, keep the rest in the spool, and count all messages."""
-        return self._publisher.close(FLUSH_S)
+        return super().close(timeout_s)
 
 
 async def serve(

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache
-from typing import Any
 
 from agents.gateway.base import (
     JSON,
@@ -23,9 +21,8 @@ from agents.gateway.base import (
     Setup,
     Skipped,
 )
-from agents.gateway.otlp_profiles import grpc_status, json_status
+from agents.gateway.otlp_profiles import grpc_status, json_status, partial_success
 from agents.metrics import (
-    Conversion,
     MetricMap,
     Reading,
     Readings,
@@ -35,26 +32,16 @@ from agents.metrics import (
     read_otlp_metrics,
     read_remote_write,
 )
+from agents.metrics.conversion import Conversion
 from agents.metrics.reading import Family
 from agents.metrics.remote_write import V2_TYPE
-from agents.profiles.formats.protobuf import Fields, compile_messages
-from pipeline.messages.inputs import encode_metric_points
+from pipeline.messages.measurements import encode_metric_points
 from pipeline.model import Outgoing
 from pipeline.model.errors import InvalidMessage
 from pipeline.telemetry.metrics import GATEWAY_READINGS, Sample
 
 MAX_FAMILIES = 100_000
 """Most metrics whose metadata of remote write 1.0 is remembered."""
-
-_ANSWERS: Mapping[str, Fields] = {
-    "PartialSuccess": {"rejected_data_points": (1, "int64", False), "error_message": (2, "bytes", False)},
-    "Response": {"partial_success": (1, "PartialSuccess", False)},
-}
-
-
-@cache
-def _answers() -> Mapping[str, Any]:
-    return compile_messages("otlp_metric_answers", _ANSWERS)
 
 
 class ServiceMetrics:
@@ -158,8 +145,4 @@ def _reply_otlp(request: Request, result: Result) -> Reply:
         return Reply(b"{}" if result.is_taken else json_status(result), JSON)
     if not result.is_taken:
         return grpc_status(result)
-    answer = _answers()["Response"]()
-    if result.skipped:
-        answer.partial_success.rejected_data_points = len(result.skipped)
-        answer.partial_success.error_message = result.skipped[0].text.encode()
-    return Reply(answer.SerializeToString(), PROTOBUF[0])
+    return partial_success(result.skipped)

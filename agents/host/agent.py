@@ -15,7 +15,8 @@ from agents.host.budget import BudgetState, adjust_level, rate_at
 from agents.host.choice import choose
 from agents.host.cost import CostMeter
 from agents.host.discovery import Discovery, Found, Scan
-from agents.host.numbers import Demand, HostNumbers, State
+from agents.host.fleet.status import ServiceDemand
+from agents.host.numbers import HostNumbers, State
 from agents.host.parts import Encoded, Part, encode_part, merge_parts
 from agents.host.proc import ProcReader
 from agents.host.process_sampling import SamplingSettings
@@ -181,9 +182,9 @@ class HostAgent:
             self._demands(),
         )
 
-    def _demands(self) -> Mapping[str, Demand]:
+    def _demands(self) -> Mapping[str, ServiceDemand]:
         """Return the demands of the services that are sampled now and whose rates are planned."""
-        demands: dict[str, Demand] = {}
+        demands: dict[str, ServiceDemand] = {}
         for process in self._scan.found if self._scan else ():
             how, service = process.target.how, process.target.identity.service
             if not how.planned or process.key not in self._samplings.keys:
@@ -191,10 +192,10 @@ class HostAgent:
             before = demands.get(service)
             thresholds = [how.threshold, *([before.threshold] if before else [])]
             named = [threshold for threshold in thresholds if threshold is not None]
-            demands[service] = Demand(
-                min(named) if named else None,
-                process.cpu_share + (before.cpus if before else 0.0),
-                self._planned_hz.get(service, 0.0),
+            demands[service] = ServiceDemand(
+                threshold=min(named, default=None),
+                cpus=process.cpu_share + (before.cpus if before else 0.0),
+                rate_hz=self._planned_hz.get(service, 0.0),
             )
         return demands
 

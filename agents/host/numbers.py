@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from agents.host.fleet.status import ServiceDemand
 from agents.publishing.pending import Tally
 from agents.publishing.publisher import Delivery
 from pipeline.telemetry import metrics as telemetry
@@ -14,15 +15,6 @@ from pipeline.telemetry.instruments import LabelBound, Sample
 
 MOST_SERVICES = 100
 """Most services that are shown by name: names come from processes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Demand:
-    """A host's demand of a service whose rate is planned."""
-
-    threshold: float | None  # gCPU ratio; None: the controller's default
-    cpus: float  # processors that it keeps busy
-    rate_hz: float  # planned so far, 0 if there is none
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +28,7 @@ class State:
     delivery: Delivery = Delivery(Tally(), Tally(), Tally())
     spooled_bytes: int = 0
     kernels: Mapping[str, int] = field(default_factory=dict)  # processes by kernel
-    planned: Mapping[str, Demand] = field(default_factory=dict)  # by service
+    planned: Mapping[str, ServiceDemand] = field(default_factory=dict)  # by service
 
 
 class HostNumbers:

@@ -6,7 +6,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Protocol
 
@@ -223,7 +222,7 @@ def status_of(host: str, rules: str, state: State) -> AgentStatus:
             "rules": rules,
             "processes": dict(state.processes),
             "rates_hz": dict(rates),
-            "planned": {service: asdict(demand) for service, demand in planned},
+            "planned": dict(planned),
             "kernels": dict(kernels),
             "cost_share": state.cost_share,
             "budget": state.budget,

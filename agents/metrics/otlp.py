@@ -7,16 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from functools import cache
 from typing import Any
-
-from google.protobuf import json_format
-from google.protobuf.message import DecodeError
 
 from agents.metrics.exponential import MAX_BUCKETS, MAX_INDEX, MAX_SCALE, MIN_SCALE, Exponential, buckets_from
 from agents.metrics.reading import InvalidCount, Labels, Part, Reading, Readings
-from agents.profiles.formats.protobuf import Fields, compile_messages, text_of, with_texts
-from pipeline.model.errors import InvalidMessage
+from agents.profiles.formats.protobuf import Fields, Schema, text_of
 
 _DELTA, _CUMULATIVE = 1, 2
 _NO_VALUE = 1
@@ -27,71 +22,74 @@ _TIMES: Fields = {
     "time_unix_nano": (3, "fixed64", False),
 }
 _POINTS = "data_points"
-_MESSAGES: Mapping[str, Fields] = {
-    "AnyValue": {
-        "string_value": (1, "bytes", False),
-        "bool_value": (2, "bool", False),
-        "int_value": (3, "int64", False),
-        "double_value": (4, "double", False),
+OTLP_METRICS = Schema(
+    "OTLP metrics",
+    {
+        "AnyValue": {
+            "string_value": (1, "text", False),
+            "bool_value": (2, "bool", False),
+            "int_value": (3, "int64", False),
+            "double_value": (4, "double", False),
+        },
+        "KeyValue": {"key": (1, "text", False), "value": (2, "AnyValue", False)},
+        "Number": {
+            **_TIMES,
+            "as_double": (4, "double", False),
+            "as_int": (6, "sfixed64", False),
+            "attributes": (7, "KeyValue", True),
+            "flags": (8, "uint32", False),
+        },
+        "Explicit": {
+            **_TIMES,
+            "count": (4, "fixed64", False),
+            "bucket_counts": (6, "fixed64", True),
+            "explicit_bounds": (7, "double", True),
+            "attributes": (9, "KeyValue", True),
+            "flags": (10, "uint32", False),
+        },
+        "Buckets": {"offset": (1, "sint32", False), "bucket_counts": (2, "uint64", True)},
+        "Sized": {
+            **_TIMES,
+            "attributes": (1, "KeyValue", True),
+            "scale": (6, "sint32", False),
+            "zero_count": (7, "fixed64", False),
+            "positive": (8, "Buckets", False),
+            "negative": (9, "Buckets", False),
+            "flags": (10, "uint32", False),
+            "zero_threshold": (14, "double", False),
+        },
+        "AtQuantile": {"quantile": (1, "double", False), "value": (2, "double", False)},
+        "Ranked": {
+            **_TIMES,
+            "count": (4, "fixed64", False),
+            "quantile_values": (6, "AtQuantile", True),
+            "attributes": (7, "KeyValue", True),
+            "flags": (8, "uint32", False),
+        },
+        "Gauge": {_POINTS: (1, "Number", True)},
+        "Sum": {
+            _POINTS: (1, "Number", True),
+            "aggregation_temporality": (2, "int32", False),
+            "is_monotonic": (3, "bool", False),
+        },
+        "Histogram": {_POINTS: (1, "Explicit", True), "aggregation_temporality": (2, "int32", False)},
+        "ExponentialHistogram": {_POINTS: (1, "Sized", True), "aggregation_temporality": (2, "int32", False)},
+        "Summary": {_POINTS: (1, "Ranked", True)},
+        "Metric": {
+            "name": (1, "text", False),
+            "unit": (3, "text", False),
+            "gauge": (5, "Gauge", False),
+            "sum": (7, "Sum", False),
+            "histogram": (9, "Histogram", False),
+            "exponential_histogram": (10, "ExponentialHistogram", False),
+            "summary": (11, "Summary", False),
+        },
+        "ScopeMetrics": {"metrics": (2, "Metric", True)},
+        "Resource": {"attributes": (1, "KeyValue", True)},
+        "ResourceMetrics": {"resource": (1, "Resource", False), "scope_metrics": (2, "ScopeMetrics", True)},
+        "Request": {"resource_metrics": (1, "ResourceMetrics", True)},
     },
-    "KeyValue": {"key": (1, "bytes", False), "value": (2, "AnyValue", False)},
-    "Number": {
-        **_TIMES,
-        "as_double": (4, "double", False),
-        "as_int": (6, "sfixed64", False),
-        "attributes": (7, "KeyValue", True),
-        "flags": (8, "uint32", False),
-    },
-    "Explicit": {
-        **_TIMES,
-        "count": (4, "fixed64", False),
-        "bucket_counts": (6, "fixed64", True),
-        "explicit_bounds": (7, "double", True),
-        "attributes": (9, "KeyValue", True),
-        "flags": (10, "uint32", False),
-    },
-    "Buckets": {"offset": (1, "sint32", False), "bucket_counts": (2, "uint64", True)},
-    "Sized": {
-        **_TIMES,
-        "attributes": (1, "KeyValue", True),
-        "scale": (6, "sint32", False),
-        "zero_count": (7, "fixed64", False),
-        "positive": (8, "Buckets", False),
-        "negative": (9, "Buckets", False),
-        "flags": (10, "uint32", False),
-        "zero_threshold": (14, "double", False),
-    },
-    "AtQuantile": {"quantile": (1, "double", False), "value": (2, "double", False)},
-    "Ranked": {
-        **_TIMES,
-        "count": (4, "fixed64", False),
-        "quantile_values": (6, "AtQuantile", True),
-        "attributes": (7, "KeyValue", True),
-        "flags": (8, "uint32", False),
-    },
-    "Gauge": {_POINTS: (1, "Number", True)},
-    "Sum": {
-        _POINTS: (1, "Number", True),
-        "aggregation_temporality": (2, "int32", False),
-        "is_monotonic": (3, "bool", False),
-    },
-    "Histogram": {_POINTS: (1, "Explicit", True), "aggregation_temporality": (2, "int32", False)},
-    "ExponentialHistogram": {_POINTS: (1, "Sized", True), "aggregation_temporality": (2, "int32", False)},
-    "Summary": {_POINTS: (1, "Ranked", True)},
-    "Metric": {
-        "name": (1, "bytes", False),
-        "unit": (3, "bytes", False),
-        "gauge": (5, "Gauge", False),
-        "sum": (7, "Sum", False),
-        "histogram": (9, "Histogram", False),
-        "exponential_histogram": (10, "ExponentialHistogram", False),
-        "summary": (11, "Summary", False),
-    },
-    "ScopeMetrics": {"metrics": (2, "Metric", True)},
-    "Resource": {"attributes": (1, "KeyValue", True)},
-    "ResourceMetrics": {"resource": (1, "Resource", False), "scope_metrics": (2, "ScopeMetrics", True)},
-    "Request": {"resource_metrics": (1, "ResourceMetrics", True)},
-}
+)
 
 
 def read_otlp_metrics(body: bytes) -> Readings:
@@ -100,10 +98,7 @@ def read_otlp_metrics(body: bytes) -> Readings:
     Raises:
         InvalidMessage: it is none.
     """
-    try:
-        return _read(otlp_metric_messages()["Request"].FromString(body))
-    except DecodeError:
-        raise InvalidMessage("no protocol buffer of OTLP metrics") from None
+    return _read(OTLP_METRICS.read("Request", body))
 
 
 def read_otlp_json(body: bytes) -> Readings:
@@ -112,19 +107,7 @@ def read_otlp_json(body: bytes) -> Readings:
     Raises:
         InvalidMessage: it is none.
     """
-    try:
-        request = json_format.Parse(
-            body, otlp_metric_messages("string")["Request"](), ignore_unknown_fields=True
-        )
-    except (json_format.ParseError, ValueError, RecursionError):  # also of bytes that are not UTF-8
-        raise InvalidMessage("no JSON of OTLP metrics") from None
-    return _read(request)
-
-
-@cache
-def otlp_metric_messages(text: str = "bytes") -> Mapping[str, Any]:
-    """Return the classes of the messages, their texts of a type: as bytes, wrong ones can be read, too."""
-    return compile_messages(f"otlp_metrics_{text}", with_texts(_MESSAGES, text))
+    return _read(OTLP_METRICS.read_json("Request", body))
 
 
 def _read(request: Any) -> Readings:
@@ -136,7 +119,7 @@ def _read(request: Any) -> Readings:
                 try:
                     readings += list(_metric(metric, shared))
                 except ValueError as error:
-                    invalid.add(f"{_text(metric.name)[:100]}: {error}")
+                    invalid.add(f"{text_of(metric.name)[:100]}: {error}")
     return Readings(tuple(readings), invalid.count, invalid.first)
 
 
@@ -160,7 +143,7 @@ class _Point:
 
     def __init__(self, metric: Any, data: Any, point: Any, shared: Mapping[str, str]) -> None:
         self.data, self.point = data, point
-        self._name, self._unit = _text(metric.name), _text(metric.unit)
+        self._name, self._unit = text_of(metric.name), text_of(metric.unit)
         self._labels: Labels = tuple(sorted({**shared, **_attributes(point.attributes)}.items()))
 
     @property
@@ -263,15 +246,11 @@ def _attributes(attributes: Any) -> dict[str, str]:
             continue
         content = getattr(value, set_fields[0])
         match content:
-            case bytes() | str():
-                text = _text(content)
+            case bytes():
+                text = text_of(content)
             case bool():
                 text = "true" if content else "false"
             case _:
                 text = f"{content:.15g}" if isinstance(content, float) else str(content)
-        texts[_text(attribute.key)] = text
+        texts[text_of(attribute.key)] = text
     return texts
-
-
-def _text(value: bytes | str) -> str:
-    return value if isinstance(value, str) else text_of(value)

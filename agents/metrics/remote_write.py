@@ -6,16 +6,12 @@ The fields are those of ``prometheus.WriteRequest`` and ``io.prometheus.write.v2
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cache
 from typing import Any
-
-from google.protobuf.message import DecodeError
 
 from agents.metrics.exponential import MAX_BUCKETS, Exponential
 from agents.metrics.prometheus import reading_of
 from agents.metrics.reading import Families, Family, InvalidCount, Labels, Reading, Readings
-from agents.profiles.formats.protobuf import Fields, compile_messages, text_of
-from pipeline.model.errors import InvalidMessage
+from agents.profiles.formats.protobuf import Fields, Schema, text_of
 
 V2_TYPE = "io.prometheus.write.v2.Request"
 """Message that the content type of version 2.0 names."""
@@ -45,12 +41,12 @@ _HISTOGRAM: Fields = {
 _V1: Mapping[str, Fields] = {
     "Span": _SPAN,
     "Histogram": _HISTOGRAM,
-    "Label": {"name": (1, "bytes", False), "value": (2, "bytes", False)},
+    "Label": {"name": (1, "text", False), "value": (2, "text", False)},
     "Sample": {"value": (1, "double", False), "timestamp": (2, "int64", False)},
     "Metadata": {
         "type": (1, "int32", False),
-        "metric_family_name": (2, "bytes", False),
-        "unit": (5, "bytes", False),
+        "metric_family_name": (2, "text", False),
+        "unit": (5, "text", False),
     },
     "Series": {
         "labels": (1, "Label", True),
@@ -75,8 +71,11 @@ _V2: Mapping[str, Fields] = {
         "metadata": (5, "Metadata", False),
         "created_timestamp": (6, "int64", False),
     },
-    "Request": {"symbols": (4, "bytes", True), "timeseries": (5, "Series", True)},
+    "Request": {"symbols": (4, "text", True), "timeseries": (5, "Series", True)},
 }
+
+REMOTE_WRITE = {1: Schema("remote write 1.0", _V1), 2: Schema("remote write 2.0", _V2)}
+"""Version → its schema."""
 
 
 def read_remote_write(body: bytes, families: dict[str, Family], *, content_type: str = "") -> Readings:
@@ -92,10 +91,7 @@ def read_remote_write(body: bytes, families: dict[str, Family], *, content_type:
         InvalidMessage: it is no such request.
     """
     version = 2 if V2_TYPE in content_type else 1
-    try:
-        request = remote_write_messages(version)["Request"].FromString(body)
-    except DecodeError:
-        raise InvalidMessage(f"no request of remote write {version}.0") from None
+    request = REMOTE_WRITE[version].read("Request", body)
     invalid = InvalidCount()
     series = _series_2(request, families) if version == 2 else _series_1(request, families)
     readings: list[Reading] = []
@@ -107,12 +103,6 @@ def read_remote_write(body: bytes, families: dict[str, Family], *, content_type:
         except ValueError as error:
             invalid.add(f"{dict(labels or ()).get('__name__', 'a series')[:100]}: {error}")
     return Readings(tuple(readings), invalid.count, invalid.first, samples, histograms)
-
-
-@cache
-def remote_write_messages(version: int) -> Mapping[str, Any]:
-    """Return the classes of the messages of a version, 1 or 2."""
-    return compile_messages(f"remote_write_{version}", _V2 if version == 2 else _V1)
 
 
 def _series_1(request: Any, families: dict[str, Family]) -> Iterator[tuple[Labels | None, Any, float]]:

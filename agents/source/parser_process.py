@@ -7,8 +7,11 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
 
 from agents.source import parser_program
 from pipeline.processes import run_bounded
@@ -23,35 +26,41 @@ MAX_ANSWER_BYTES = 512 * 1024**2
 MAX_ENDS = 5
 """Most sources of one call that may end the process; then the rest is left out."""
 
+_ENDED = "ended its parser"
 _FOLDER = Path(__file__).parents[2]
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A line of JSON, or why there is none."""
+_Value = TypeVar("_Value")
 
-    data: bytes = b""
+
+@dataclass(frozen=True, slots=True)
+class Answer(Generic[_Value]):
+    """What a function returned, or why there is no answer."""
+
+    value: _Value | None = None
     failure: str = ""
 
 
 def parse_bounded(
     function: str,
+    type_: type[_Value],
     questions: Sequence[tuple[Mapping[str, Any], bytes]],
     *,
     timeout_s: float,
     file_s: float = FILE_S,
-) -> list[Answer]:
+) -> list[Answer[_Value]]:
     """Return what a function answers to each question about a source, in order.
 
     Args:
         function: ``module:name``; it is given a question and its source, and returns what JSON can hold.
+        type_: Type of its answers.
         questions: A question, as JSON can hold it, and its source.
         timeout_s: How long all may take.
         file_s: Most processor time of one source, in seconds.
     """
     program = [sys.executable, "-I", parser_program.__file__, str(_FOLDER), function, str(file_s)]
     deadline = time.monotonic() + timeout_s
-    answers: list[Answer] = []
+    answers: list[Answer[_Value]] = []
     for _ in range(MAX_ENDS):
         left = questions[len(answers) :]
         left_s = deadline - time.monotonic()
@@ -66,11 +75,23 @@ def parse_bounded(
             environment=plain_environment(),
         )
         lines = output.data.split(b"\n")[:-1]  # text after the last line end broke off
-        answers += [Answer(line) for line in lines[: len(left)]]
+        answers += [decode_answer(type_, line) for line in lines[: len(left)]]
         if len(answers) < len(questions):
-            answers.append(
-                Answer(failure="could not be parsed in time" if output.cut else "ended its parser")
-            )
+            answers.append(Answer(failure="could not be parsed in time" if output.cut else _ENDED))
     late = time.monotonic() >= deadline
     rest = "could not be parsed in time" if late else "too many others could not be parsed"
     return answers + [Answer(failure=rest)] * (len(questions) - len(answers))
+
+
+def decode_answer(type_: type[_Value], line: bytes) -> Answer[_Value]:
+    """Read a line of the program, which a source may have damaged."""
+    try:
+        adapter: TypeAdapter[_Value] = _adapter(type_)  # type: ignore[arg-type]
+        return Answer(adapter.validate_json(line))
+    except ValidationError:
+        return Answer(failure=_ENDED)
+
+
+@cache
+def _adapter(type_: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(type_)

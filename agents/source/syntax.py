@@ -1,6 +1,6 @@
 """Subroutines around given lines of a source, by its language's tree-sitter grammar.
 
-It imports nothing else of Smidgen, since ``agents.source.parser_program`` loads it for each commit.
+It imports little of Smidgen, since ``agents.source.parser_program`` loads it for each commit.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any
+
+from agents.source.syntax_nodes import parser_of
 
 MAX_NAME = 500
 MAX_DEPTH = 100
@@ -316,12 +318,9 @@ def _without(source: bytes, spans: Sequence[tuple[int, int]]) -> bytes:
 @cache
 def _tools(language: str) -> tuple[Any, Any]:
     """Return the parser of a language and its query."""
-    tree_sitter = importlib.import_module("tree_sitter")
     grammar = GRAMMARS[language]
-    entry = getattr(importlib.import_module(grammar.package), grammar.entry)
-    loaded = tree_sitter.Language(entry())
-    query = tree_sitter.Query(loaded, grammar.query)
-    return tree_sitter.Parser(loaded), query
+    parser = parser_of(grammar.package, grammar.entry)
+    return parser, importlib.import_module("tree_sitter").Query(parser.language, grammar.query)
 
 
 def answer(question: Mapping[str, Any], source: bytes) -> list[dict[str, Any]]:

@@ -6,7 +6,8 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from pipeline.model import Outgoing
+from agents.source.changes.history import change_message
+from pipeline.model import Change, Outgoing
 from pipeline.model.errors import BrokerUnavailable, InvalidMessage
 
 log = logging.getLogger(__name__)
@@ -22,9 +23,9 @@ class Answer:
     text: str = ""
 
 
-async def send_changes(send: Send, messages: Sequence[Outgoing], what: str) -> Answer:
+async def send_changes(send: Send, changes: Sequence[Change], what: str) -> Answer:
     """Publish changes and return an answer about it; ``what`` names their source."""
-    return await send_messages(send, messages, what, "changes")
+    return await send_messages(send, [change_message(change) for change in changes], what, "changes")
 
 
 async def send_messages(send: Send, messages: Sequence[Outgoing], what: str, kinds: str) -> Answer:

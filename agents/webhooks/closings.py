@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agents.webhooks.forge_event import moment, optional_section, section, text
+from agents.webhooks.forge_event import optional_section, required_moment, section, text
 from agents.webhooks.mapping import Forge
 from agents.webhooks.replies import COLLABORATORS, LONGEST_COMMENT, Said
 from pipeline.analysis.feedback import RIGHT, WRONG
@@ -107,7 +107,7 @@ def _github(payload: Mapping[str, Any]) -> Closing | None:
         labels=_names(issue, "name"),
         author=fields.text(sender, "login"),
         association=_association(sender, issue),
-        time=_time(issue, "closed_at"),
+        time=required_moment(issue, "closed_at"),
     )
 
 
@@ -127,7 +127,7 @@ def _gitlab(payload: Mapping[str, Any]) -> Closing | None:
         labels=_names(payload, "title"),
         author=fields.text(optional_section(payload, "user"), "username"),
         association="",
-        time=_time(issue, "closed_at", "updated_at"),
+        time=required_moment(issue, "closed_at", "updated_at"),
     )
 
 
@@ -141,10 +141,3 @@ def _names(raw: Mapping[str, Any], field: str) -> tuple[str, ...]:
 def _normal(label: str) -> str:
     """Return a label's name without its scope and its spelling: ``verdict::False Positive``."""
     return re.sub(r"[\s_-]+", "-", label.rpartition(":")[2].strip().casefold())
-
-
-def _time(issue: Mapping[str, Any], *names: str) -> float:
-    time = moment(issue, *names)
-    if time is None:
-        raise InvalidMessage(f"{names[0]}: missing")
-    return time

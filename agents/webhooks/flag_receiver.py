@@ -11,7 +11,6 @@ from typing import Any
 
 import orjson
 
-from agents.source.changes.history import change_message
 from agents.source.gates.flag_file import flips_between
 from agents.source.gates.flag_set import FlagSet, flag_set_of
 from agents.source.gates.flips import Flip
@@ -87,7 +86,7 @@ class FlagReceiver:
         changes = source.changes(flips)
         what = f"{_named(flips)} of {source.name}"
         if changes:
-            answer = await send_changes(self._send, [change_message(change) for change in changes], what)
+            answer = await send_changes(self._send, changes, what)
         else:
             answer = Answer(200, f"nothing to publish for {what}" if flips else "nothing was flipped")
         if flags is not None and answer.status == 200:

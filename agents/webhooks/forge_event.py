@@ -98,6 +98,18 @@ def moment(raw: Mapping[str, Any], *names: str) -> float | None:
     return None
 
 
+def required_moment(raw: Mapping[str, Any], *names: str) -> float:
+    """Return the first of several times, as ``moment`` does.
+
+    Raises:
+        InvalidMessage: there is none, or it is no time.
+    """
+    time = moment(raw, *names)
+    if time is None:
+        raise InvalidMessage(f"{names[0]}: missing")
+    return time
+
+
 def pushed_commits(raw: Mapping[str, Any]) -> tuple[PayloadCommit, ...]:
     """Return the commits of a push, which both forges describe in the same way, oldest first."""
     return tuple(_pushed(commit) for commit in fields.listing(raw, "commits", optional=True))

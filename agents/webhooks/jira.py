@@ -9,10 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from agents.webhooks.closings import Closing
-from agents.webhooks.forge_event import moment, optional_section, section, text
+from agents.webhooks.forge_event import optional_section, required_moment, section, text
 from agents.webhooks.replies import Reply
 from pipeline.messages import fields
-from pipeline.model.errors import InvalidMessage
 
 _DONE = frozenset({"status", "resolution"})
 """Fields of which a change may say that an issue is done."""
@@ -40,15 +39,12 @@ def _comment(payload: Mapping[str, Any]) -> Reply | None:
     author = section(comment, "author")
     if text(author, "accountType") == "app":
         return None
-    time = moment(comment, "created")
-    if time is None:
-        raise InvalidMessage("created: missing")
     return Reply(
         thread=fields.text(section(payload, "issue"), "key"),
         text=text(comment, "body"),
         author=fields.text(author, "accountId"),
         association="",
-        time=time,
+        time=required_moment(comment, "created"),
     )
 
 

@@ -9,7 +9,6 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agents.source.changes.history import change_message
 from agents.source.gates.flips import flip_change
 from agents.webhooks import github, gitlab
 from agents.webhooks.answers import Answer, Send, send_changes
@@ -118,15 +117,13 @@ class Receiver:
     async def _publish_flips(self, payload: Mapping[str, Any], source: Source, key: bytes) -> Answer:
         """Publish the flip of a feature flag event."""
         flips = read_gitlab_flag(payload, self._clock())
-        messages = [
-            change_message(flip_change(flip, service))
-            for flip in flips
-            for service in source.services("gate", flip.gate)
+        changes = [
+            flip_change(flip, service) for flip in flips for service in source.services("gate", flip.gate)
         ]
         what = f"the flip of {flips[0].gate[:200]!r} of {source.name}"
-        if not messages:
+        if not changes:
             return Answer(200, f"nothing to publish for {what}")
-        return self._kept(key, await send_changes(self._send, messages, what))
+        return self._kept(key, await send_changes(self._send, changes, what))
 
     async def _publish(self, forge_event: ForgeEvent, source: Source, key: bytes) -> Answer:
         now = self._clock()
@@ -135,8 +132,7 @@ class Receiver:
         what = f"{forge_event.occasion} {forge_event.name[:200]!r} of {source.name}"
         if not deployed.changes:
             return Answer(200, f"nothing to publish for {what}")
-        messages = [change_message(change) for change in deployed.changes]
-        answer = await send_changes(self._send, messages, what)
+        answer = await send_changes(self._send, deployed.changes, what)
         if answer.status != 200:
             return answer
         self._environments.note(forge_event, source, now=now)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast, get_args
 
-from agents.webhooks.forge_event import moment, optional_section, section, text
+from agents.webhooks.forge_event import optional_section, required_moment, section, text
 from agents.webhooks.mapping import AnswerRights, Forge
 from pipeline.delivery.alerts.targets.gitlab import GitLab
 from pipeline.messages import fields
@@ -112,7 +112,7 @@ def _github(payload: Mapping[str, Any]) -> Reply | None:
         text=text(comment, "body"),
         author=fields.text(user, "login"),
         association=text(comment, "author_association"),
-        time=_time(comment),
+        time=required_moment(comment, "created_at"),
     )
 
 
@@ -126,12 +126,5 @@ def _gitlab(payload: Mapping[str, Any]) -> Reply | None:
         text=text(note, "note"),
         author=fields.text(optional_section(payload, "user"), "username"),
         association="",
-        time=_time(note),
+        time=required_moment(note, "created_at"),
     )
-
-
-def _time(comment: Mapping[str, Any]) -> float:
-    time = moment(comment, "created_at")
-    if time is None:
-        raise InvalidMessage("created_at: missing")
-    return time

@@ -33,7 +33,7 @@ from agents.gateway.service import BufferedOutbox
 from agents.gateway.targets import Target
 from agents.profiles.formats import Measure, ProfileSource, Sample, count_samples, find_format, read_profile
 from agents.profiles.formats.base import Stack
-from agents.profiles.formats.pprof import profile_messages
+from agents.profiles.formats.pprof import PPROF
 from agents.profiles.formats.writers import write_pprof
 from agents.publishing.broker import connect
 from pipeline.cli import run
@@ -203,7 +203,7 @@ def as_go_serves(stacks: Mapping[Stack, int], start: float) -> bytes:
     write_pprof(
         (Sample(stack, count * PERIOD.period) for stack, count in stacks.items() if count), PERIOD, out
     )
-    profile = profile_messages()["Profile"].FromString(gzip.decompress(out.getvalue()))
+    profile = PPROF["Profile"].FromString(gzip.decompress(out.getvalue()))
     profile.time_nanos, profile.duration_nanos = round(start * 1e9), 10**9
     return gzip.compress(profile.SerializeToString(), mtime=0)
 

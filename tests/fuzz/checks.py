@@ -16,17 +16,18 @@ from agents.profiles.message import Source, build_profile, encode_within
 from agents.source import syntax
 from agents.source.changes import git_output, languages
 from agents.source.changes.bounds import fit
-from agents.source.changes.definitions import decode_answer
 from agents.source.changes.diff import parse_patch
 from agents.source.changes.modules import module_of_source
 from agents.source.changes.patch import MAX_CONTENT_BYTES, content_of
-from agents.source.changes.subroutines import MAX_NAME, compare_python
+from agents.source.changes.subroutines import compare_python
 from agents.source.gates.flips import flip_change
+from agents.source.parser_process import decode_answer
+from agents.source.python_index import MAX_NAME
 from agents.webhooks import flag_events, github, gitlab, mapping, signatures
 from pipeline.counting.count import count_samples
 from pipeline.embedded.statement import BadRequest, decompress
 from pipeline.files.unpacking import UnpackError, gunzip, inflate, unlz4, unsnappy, unzstd
-from pipeline.messages import events, fields, inputs, ledger
+from pipeline.messages import events, fields, inputs, ledger, measurements
 from pipeline.model import Change
 from pipeline.model.errors import InvalidMessage
 from pipeline.model.units import parse_duration_s, parse_size_bytes
@@ -49,9 +50,9 @@ def twice(decode: Callable[[bytes], Any], encode: Callable[[Any], bytes]) -> Cal
 
 
 def check_profile(data: bytes) -> None:
-    profile = inputs.decode_profile(data)
-    written = inputs.encode_profile(profile)
-    assert inputs.encode_profile(inputs.decode_profile(written)) == written
+    profile = measurements.decode_profile(data)
+    written = measurements.encode_profile(profile)
+    assert measurements.encode_profile(measurements.decode_profile(written)) == written
     counted = count_samples([profile], [0], window_s=60.0, stack_window_s=300.0)
     assert counted.total_samples.sum() == profile.counts.sum()
     assert (counted.series_samples >= 0).all()
@@ -86,8 +87,8 @@ def check_collapsed(data: bytes) -> None:
     found = parse_collapsed(data)
     profile = build_profile(found.stacks, source=Source("shop", "h"), start=seeds.T0, end=seeds.T0 + 60)
     parts, lost = encode_within(profile, MAX_MESSAGE)
-    kept = sum(int(inputs.decode_profile(part.value).counts.sum()) for part in parts)
-    named = int(profile.counts.sum())
+    kept = sum(int(measurements.decode_profile(part.value).counts.sum()) for part in parts)
+    named = sum(profile["counts"])
     assert kept + lost == named <= found.samples
 
 
@@ -121,7 +122,7 @@ def check_answers(data: bytes) -> None:
     """What the program that parses sources wrote, be it damaged by one of them."""
     go = languages.language_of("a.go")
     assert go is not None
-    for definitions in map(decode_answer, data.split(b"\n")):
+    for definitions in (decode_answer(list[syntax.Definition], line).value for line in data.split(b"\n")):
         assert all(go.spell(definition, "") for definition in definitions or ())
 
 

@@ -10,13 +10,13 @@ from typing import Any
 import cramjam
 import orjson
 
-from agents.gateway.parca import write_messages
-from agents.gateway.pyroscope_push import push_messages
+from agents.gateway.parca import PARCA
+from agents.gateway.pyroscope_push import PUSH
 from agents.inprocess.messages import Interval, build_messages
 from agents.inprocess.options import Identity
 from agents.profiles.formats import Measure, Sample
-from agents.profiles.formats.otlp import otlp_messages
-from agents.profiles.formats.pprof import profile_messages
+from agents.profiles.formats.otlp import OTLP
+from agents.profiles.formats.pprof import PPROF
 from agents.profiles.formats.writers import WRITERS
 
 NOW = 1_790_000_000.0
@@ -48,17 +48,17 @@ LABELS = {"__name__": "process_cpu", "service_name": "shop", "hostname": "h1"}
 
 
 def pushed(*profiles: bytes, labels: Mapping[str, str] = LABELS) -> Any:
-    message = push_messages()["Request"]()
+    message = PUSH["Request"]()
     series = message.series.add()
     for name, value in labels.items():
         series.labels.add(name=name.encode(), value=value.encode())
     for number, profile in enumerate(profiles):
-        series.samples.add(raw_profile=profile, id=f"id-{number}".encode())
+        series.samples.add(raw_profile=profile, ID=f"id-{number}".encode())
     return message
 
 
 def written(*profiles: bytes) -> Any:
-    message = write_messages()["Request"]()
+    message = PARCA["Request"]()
     series = message.series.add()
     for name, value in LABELS.items():
         series.labels.labels.add(name=name.encode(), value=value.encode())
@@ -73,7 +73,7 @@ def as_json(labels: Any) -> bytes:
 
 
 def exported(*services: str) -> Any:
-    message = otlp_messages()["ProfilesData"]()
+    message = OTLP["ProfilesData"]()
     tables = message.dictionary
     tables.string_table.extend([b"", b"samples", b"count", b"cpu", b"nanoseconds", b"main", b"price"])
     for number in (0, 5, 6):
@@ -100,7 +100,7 @@ def libdatadog_pprof() -> bytes:
 
     Its counts include a waiting thread: ``main;price`` for 4 s and ``main;wait`` have 400 samples each.
     """
-    profile = profile_messages()["Profile"]
+    profile = PPROF["Profile"]
     words = ["", "cpu-time", "nanoseconds", "cpu-samples", "count", "main", "price", "wait"]
     words += ["trace endpoint", "/b"]
     tables = profile(string_table=[word.encode() for word in words], period=1)

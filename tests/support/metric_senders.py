@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agents.metrics.otlp import otlp_metric_messages
-from agents.metrics.remote_write import remote_write_messages
+from agents.metrics.otlp import OTLP_METRICS
+from agents.metrics.remote_write import REMOTE_WRITE
 
 
 def write_request(
     series: Sequence[tuple[Mapping[str, str], float, float]], types: Mapping[str, int] | None = None
 ) -> bytes:
     """Return a request of remote write 1.0 with the labels, time and value of each series."""
-    request = remote_write_messages(1)["Request"]()
+    request = REMOTE_WRITE[1]["Request"]()
     for name, type_ in (types or {}).items():
         request.metadata.add(metric_family_name=name.encode(), type=type_)
     for labels, time, value in series:
@@ -27,7 +27,7 @@ def write_request(
 
 def otlp_request(service: str) -> Any:
     """Return a request of OTLP with one resource; metrics are added by ``add_metric``."""
-    request = otlp_metric_messages()["Request"]()
+    request = OTLP_METRICS["Request"]()
     resource = request.resource_metrics.add()
     attribute = resource.resource.attributes.add(key=b"service.name")
     attribute.value.string_value = service.encode()

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 
 import orjson
 
-from agents.profiles.formats.otlp import otlp_messages
-from agents.profiles.formats.pprof import profile_messages
+from agents.profiles.formats.otlp import OTLP
+from agents.profiles.formats.pprof import PPROF
 from tests.support import jfr_writer
 
 STACKS: Mapping[tuple[str, ...], int] = {("main", "work"): 3, ("main",): 1}
@@ -125,7 +125,7 @@ def legacy_pprof(word: str = "<Q", java: bool = False, text: bytes | None = None
 
 def pprof(packed: bool = True) -> bytes:
     """Return a profile of Go: samples and nanoseconds at a period of 10 ms."""
-    profile = profile_messages()["Profile"]()
+    profile = PPROF["Profile"]()
     profile.string_table.extend(
         [b"", b"samples", b"count", b"cpu", b"nanoseconds", b"main", b"work", b"/a.go"]
     )
@@ -143,7 +143,7 @@ def pprof(packed: bool = True) -> bytes:
 
 def otlp(type_: tuple[str, str] = ("samples", "count"), period: int = 0) -> bytes:
     """Return a profile as OpenTelemetry's exporters send it."""
-    data = otlp_messages()["ProfilesData"]()
+    data = OTLP["ProfilesData"]()
     tables = data.dictionary
     tables.string_table.extend(
         text.encode() for text in ("", *type_, "main", "work", "/srv/app.go", "/lib/libc.so.6")

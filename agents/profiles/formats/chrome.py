@@ -14,7 +14,7 @@ from typing import Any
 
 from agents.profiles.formats.base import Invalid, Measure, Reading, Record, Sample, Stack
 from agents.profiles.formats.frames import join_frame
-from agents.profiles.formats.source import Damaged, ProfileSource, head_text
+from agents.profiles.formats.source import Damaged, ProfileSource, head_text, list_in, object_in
 
 _MARKS = re.compile(
     r'"(?:callFrame|functionName|traceEvents|timeDeltas|cpuProfile|ph|hitCount)"\s*:'
@@ -115,17 +115,17 @@ def _profiles(document: Any) -> list[_Profile]:
     by_key: dict[Any, _Profile] = {}
     for event in events if isinstance(events, list) else ():
         name = event.get("name") if isinstance(event, dict) else None
-        data = _object(_object(event, "args"), "data") if name in ("ProfileChunk", "CpuProfile") else {}
+        data = object_in(object_in(event, "args"), "data") if name in ("ProfileChunk", "CpuProfile") else {}
         if data:
             key = (str(event.get("pid")), str(event.get("tid") if name == "CpuProfile" else event.get("id")))
             profile = by_key.setdefault(key, _Profile())
-            _add({**_object(data, "cpuProfile"), **_only(data, "timeDeltas")}, profile)
+            _add({**object_in(data, "cpuProfile"), **_only(data, "timeDeltas")}, profile)
     return [profile for profile in by_key.values() if profile.frames]
 
 
 def _add(part: Mapping[str, Any], profile: _Profile) -> None:
     """Add nodes and samples of a whole profile, or of one chunk of it."""
-    for node in [*_list(part, "nodes"), *_nested(_object(part, "head"))]:
+    for node in [*list_in(part, "nodes"), *_nested(object_in(part, "head"))]:
         name = node.get("id") if isinstance(node, dict) else None
         if not isinstance(name, int | str):
             profile.invalid.append(f"node {len(profile.frames) + 1}: has no id")
@@ -134,16 +134,16 @@ def _add(part: Mapping[str, Any], profile: _Profile) -> None:
         profile.hits[name] = node.get("hitCount", 0)
         if isinstance(node.get("parent"), int | str):
             profile.parents[name] = node["parent"]
-        for child in _list(node, "children"):
+        for child in list_in(node, "children"):
             child = child.get("id") if isinstance(child, dict) else child
             if isinstance(child, int | str):
                 profile.parents[child] = name
-    profile.samples += _list(part, "samples")
-    stamps = _list(part, "timestamps")
+    profile.samples += list_in(part, "samples")
+    stamps = list_in(part, "timestamps")
     if stamps and all(type(stamp) in (int, float) for stamp in stamps):
         profile.deltas += [0, *(later - earlier for earlier, later in pairwise(stamps))]
     else:
-        profile.deltas += _list(part, "timeDeltas")
+        profile.deltas += list_in(part, "timeDeltas")
 
 
 def _nested(head: Any) -> Iterator[Any]:
@@ -153,11 +153,11 @@ def _nested(head: Any) -> Iterator[Any]:
         node = waiting.pop()
         if isinstance(node, dict):
             yield node
-            waiting += _list(node, "children")
+            waiting += list_in(node, "children")
 
 
 def _frame(node: Mapping[str, Any]) -> str:
-    call = _object(node, "callFrame") or node
+    call = object_in(node, "callFrame") or node
     name, url, line = call.get("functionName"), call.get("url"), call.get("lineNumber")
     line = line + ("callFrame" in node) if type(line) is int else 0  # counted from 0 in call frames
     return join_frame(
@@ -167,13 +167,3 @@ def _frame(node: Mapping[str, Any]) -> str:
 
 def _only(value: Mapping[str, Any], name: str) -> dict[str, Any]:
     return {name: value[name]} if name in value else {}
-
-
-def _object(value: Any, name: str) -> dict[str, Any]:
-    member = value.get(name) if isinstance(value, dict) else None
-    return member if isinstance(member, dict) else {}
-
-
-def _list(value: Any, name: str) -> list[Any]:
-    member = value.get(name) if isinstance(value, dict) else None
-    return member if isinstance(member, list) else []

@@ -7,11 +7,7 @@ export service, which has the same) from version 1.8 of the protocol on.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from typing import Any, NamedTuple
-
-from google.protobuf import json_format
-from google.protobuf.message import DecodeError
 
 from agents.profiles.formats.base import (
     MAX_WEIGHT,
@@ -26,57 +22,61 @@ from agents.profiles.formats.base import (
     joined,
 )
 from agents.profiles.formats.frames import join_frame
-from agents.profiles.formats.protobuf import Fields, compile_messages, text_of, walk_fields, with_texts
+from agents.profiles.formats.protobuf import Schema, text_of, walk_fields
 from agents.profiles.formats.source import Damaged, ProfileSource
+from pipeline.model.errors import InvalidMessage
 
-_MESSAGES: Mapping[str, Fields] = {
-    "ValueType": {"type_strindex": (1, "int32", False), "unit_strindex": (2, "int32", False)},
-    "Mapping": {"filename_strindex": (4, "int32", False)},
-    "Line": {"function_index": (1, "int32", False), "line": (2, "int64", False)},
-    "Location": {
-        "mapping_index": (1, "int32", False),
-        "address": (2, "uint64", False),
-        "lines": (3, "Line", True),
+OTLP = Schema(
+    "OTLP profiles",
+    {
+        "ValueType": {"type_strindex": (1, "int32", False), "unit_strindex": (2, "int32", False)},
+        "Mapping": {"filename_strindex": (4, "int32", False)},
+        "Line": {"function_index": (1, "int32", False), "line": (2, "int64", False)},
+        "Location": {
+            "mapping_index": (1, "int32", False),
+            "address": (2, "uint64", False),
+            "lines": (3, "Line", True),
+        },
+        "Function": {
+            "name_strindex": (1, "int32", False),
+            "system_name_strindex": (2, "int32", False),
+            "filename_strindex": (3, "int32", False),
+        },
+        "Stack": {"location_indices": (1, "int32", True)},
+        "Dictionary": {
+            "mapping_table": (1, "Mapping", True),
+            "location_table": (2, "Location", True),
+            "function_table": (3, "Function", True),
+            "string_table": (5, "text", True),
+            "stack_table": (7, "Stack", True),
+        },
+        "Sample": {
+            "stack_index": (1, "int32", False),
+            "values": (4, "int64", True),
+            "timestamps_unix_nano": (5, "fixed64", True),
+        },
+        "Profile": {
+            "sample_type": (1, "ValueType", False),
+            "samples": (2, "Sample", True),
+            "time_unix_nano": (3, "fixed64", False),
+            "duration_nano": (4, "uint64", False),
+            "period_type": (5, "ValueType", False),
+            "period": (6, "int64", False),
+        },
+        "ScopeProfiles": {"profiles": (2, "Profile", True)},
+        "AnyValue": {"string_value": (1, "text", False)},
+        "KeyValue": {"key": (1, "text", False), "value": (2, "AnyValue", False)},
+        "Resource": {"attributes": (1, "KeyValue", True)},
+        "ResourceProfiles": {
+            "resource": (1, "Resource", False),
+            "scope_profiles": (2, "ScopeProfiles", True),
+        },
+        "ProfilesData": {
+            "resource_profiles": (1, "ResourceProfiles", True),
+            "dictionary": (2, "Dictionary", False),
+        },
     },
-    "Function": {
-        "name_strindex": (1, "int32", False),
-        "system_name_strindex": (2, "int32", False),
-        "filename_strindex": (3, "int32", False),
-    },
-    "Stack": {"location_indices": (1, "int32", True)},
-    "Dictionary": {
-        "mapping_table": (1, "Mapping", True),
-        "location_table": (2, "Location", True),
-        "function_table": (3, "Function", True),
-        "string_table": (5, "bytes", True),
-        "stack_table": (7, "Stack", True),
-    },
-    "Sample": {
-        "stack_index": (1, "int32", False),
-        "values": (4, "int64", True),
-        "timestamps_unix_nano": (5, "fixed64", True),
-    },
-    "Profile": {
-        "sample_type": (1, "ValueType", False),
-        "samples": (2, "Sample", True),
-        "time_unix_nano": (3, "fixed64", False),
-        "duration_nano": (4, "uint64", False),
-        "period_type": (5, "ValueType", False),
-        "period": (6, "int64", False),
-    },
-    "ScopeProfiles": {"profiles": (2, "Profile", True)},
-    "AnyValue": {"string_value": (1, "bytes", False)},
-    "KeyValue": {"key": (1, "bytes", False), "value": (2, "AnyValue", False)},
-    "Resource": {"attributes": (1, "KeyValue", True)},
-    "ResourceProfiles": {
-        "resource": (1, "Resource", False),
-        "scope_profiles": (2, "ScopeProfiles", True),
-    },
-    "ProfilesData": {
-        "resource_profiles": (1, "ResourceProfiles", True),
-        "dictionary": (2, "Dictionary", False),
-    },
-}
+)
 _FIELDS = {1: (1, 2, 3), 2: range(1, 8)}
 """Field of the whole message → the fields that it has itself."""
 
@@ -111,9 +111,9 @@ class OtlpFormat:
     def read(self, source: ProfileSource, value: str) -> Reading:
         """Read the profiles of one type: ``value``, else samples, else that of the first profile."""
         try:
-            data = otlp_messages()["ProfilesData"].FromString(source.read_all())
-        except DecodeError:
-            raise Damaged("no protocol buffer of OTLP profiles") from None
+            data = OTLP.read("ProfilesData", source.read_all())
+        except InvalidMessage as error:
+            raise Damaged(str(error)) from None
         tables = _Tables(data.dictionary)
         profiles = [
             _Measured(tables.measure(profile), profile.samples)
@@ -135,7 +135,7 @@ def resource_readings(data: Any) -> Iterator[tuple[Mapping[str, str], Reading]]:
     """Yield each profile of a request: attributes of its resource that are text, and its reading.
 
     Args:
-        data: A message ``ProfilesData`` of ``otlp_messages``.
+        data: A message ``ProfilesData`` of ``OTLP``.
     """
     tables = _Tables(data.dictionary)
     for resource in data.resource_profiles:
@@ -148,27 +148,6 @@ def resource_readings(data: Any) -> Iterator[tuple[Mapping[str, str], Reading]]:
                 measured = _Measured(tables.measure(profile), profile.samples)
                 reading = Reading(measured.measure, _records([measured], tables), tables.recorded(profile))
                 yield attributes, reading
-
-
-def otlp_from_json(body: bytes) -> Any:
-    """Return the message ``ProfilesData`` that the JSON of protocol buffers spells.
-
-    Raises:
-        ValueError: it spells none.
-    """
-    try:
-        message = json_format.Parse(
-            body, otlp_messages("string")["ProfilesData"](), ignore_unknown_fields=True
-        )
-    except (json_format.ParseError, RecursionError) as error:
-        raise ValueError(str(error)) from None
-    return otlp_messages()["ProfilesData"].FromString(message.SerializeToString())
-
-
-@cache
-def otlp_messages(text: str = "bytes") -> Mapping[str, Any]:
-    """Return the classes of the messages, their texts of a type: as bytes, wrong ones can be read, too."""
-    return compile_messages(f"otlp_{text}", with_texts(_MESSAGES, text))
 
 
 class _Tables:

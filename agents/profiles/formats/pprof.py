@@ -6,11 +6,8 @@ declared here, and are skipped.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Iterator, Sequence
 from typing import Any
-
-from google.protobuf.message import DecodeError
 
 from agents.profiles.annotate import ANNOTATION_FILE, annotation_name
 from agents.profiles.formats.base import (
@@ -25,43 +22,47 @@ from agents.profiles.formats.base import (
     joined,
 )
 from agents.profiles.formats.frames import file_name, join_frame
-from agents.profiles.formats.protobuf import Fields, compile_messages, walk_fields
+from agents.profiles.formats.protobuf import Schema, walk_fields
 from agents.profiles.formats.source import Damaged, ProfileSource
+from pipeline.model.errors import InvalidMessage
 
-_MESSAGES: Mapping[str, Fields] = {
-    "ValueType": {"type": (1, "int64", False), "unit": (2, "int64", False)},
-    "Label": {"key": (1, "int64", False), "str": (2, "int64", False)},
-    "Sample": {
-        "location_id": (1, "uint64", True),
-        "value": (2, "int64", True),
-        "label": (3, "Label", True),
+PPROF = Schema(
+    "pprof",
+    {
+        "ValueType": {"type": (1, "int64", False), "unit": (2, "int64", False)},
+        "Label": {"key": (1, "int64", False), "str": (2, "int64", False)},
+        "Sample": {
+            "location_id": (1, "uint64", True),
+            "value": (2, "int64", True),
+            "label": (3, "Label", True),
+        },
+        "Mapping": {"id": (1, "uint64", False), "filename": (5, "int64", False)},
+        "Line": {"function_id": (1, "uint64", False), "line": (2, "int64", False)},
+        "Location": {
+            "id": (1, "uint64", False),
+            "mapping_id": (2, "uint64", False),
+            "line": (4, "Line", True),
+        },
+        "Function": {
+            "id": (1, "uint64", False),
+            "name": (2, "int64", False),
+            "system_name": (3, "int64", False),
+            "filename": (4, "int64", False),
+        },
+        "Profile": {
+            "sample_type": (1, "ValueType", True),
+            "sample": (2, "Sample", True),
+            "mapping": (3, "Mapping", True),
+            "location": (4, "Location", True),
+            "function": (5, "Function", True),
+            "string_table": (6, "text", True),
+            "time_nanos": (9, "int64", False),
+            "duration_nanos": (10, "int64", False),
+            "period_type": (11, "ValueType", False),
+            "period": (12, "int64", False),
+        },
     },
-    "Mapping": {"id": (1, "uint64", False), "filename": (5, "int64", False)},
-    "Line": {"function_id": (1, "uint64", False), "line": (2, "int64", False)},
-    "Location": {
-        "id": (1, "uint64", False),
-        "mapping_id": (2, "uint64", False),
-        "line": (4, "Line", True),
-    },
-    "Function": {
-        "id": (1, "uint64", False),
-        "name": (2, "int64", False),
-        "system_name": (3, "int64", False),
-        "filename": (4, "int64", False),
-    },
-    "Profile": {
-        "sample_type": (1, "ValueType", True),
-        "sample": (2, "Sample", True),
-        "mapping": (3, "Mapping", True),
-        "location": (4, "Location", True),
-        "function": (5, "Function", True),
-        "string_table": (6, "bytes", True),
-        "time_nanos": (9, "int64", False),
-        "duration_nanos": (10, "int64", False),
-        "period_type": (11, "ValueType", False),
-        "period": (12, "int64", False),
-    },
-}
+)
 _WIRES = {**dict.fromkeys((1, 2, 3, 4, 5, 6, 11), 2), **dict.fromkeys((7, 8, 9, 10, 12, 14, 15), 0), 13: 2}
 _CPU_TIME = "cpu-time"
 """Datadog's: its counts hold threads that wait, too."""
@@ -103,20 +104,14 @@ class PprofFormat:
     def read(self, source: ProfileSource, value: str) -> Reading:
         """Read one value: ``value`` by its type, else Datadog's CPU time, samples, time, or the first."""
         try:
-            profile = profile_messages()["Profile"].FromString(source.read_all())
-        except DecodeError:
-            raise Damaged("no protocol buffer of pprof") from None
+            profile = PPROF.read("Profile", source.read_all())
+        except InvalidMessage as error:
+            raise Damaged(str(error)) from None
         if not len(profile.string_table) or not len(profile.sample_type):
             raise Damaged("no protocol buffer of pprof")
         tables = _Tables(profile)
         column, measure = tables.column(value)
         return Reading(measure, _records(profile.sample, column, tables, self._endpoints), tables.recorded())
-
-
-@cache
-def profile_messages() -> Mapping[str, Any]:
-    """Return the classes of the messages."""
-    return compile_messages("pprof", _MESSAGES)
 
 
 class _Tables:

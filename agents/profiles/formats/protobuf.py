@@ -5,10 +5,15 @@ Fields that are not declared are skipped, and kept by nobody.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory
+from google.protobuf.message import DecodeError
+
+from pipeline.model.errors import InvalidMessage
 
 Fields = Mapping[str, tuple[int, str, bool]]
 """Of each field of a message: number, type, and whether it repeats."""
@@ -24,38 +29,82 @@ _SCALARS = {
     "sfixed64": descriptor_pb2.FieldDescriptorProto.TYPE_SFIXED64,
     "double": descriptor_pb2.FieldDescriptorProto.TYPE_DOUBLE,
     "bool": descriptor_pb2.FieldDescriptorProto.TYPE_BOOL,
-    "string": descriptor_pb2.FieldDescriptorProto.TYPE_STRING,
     "bytes": descriptor_pb2.FieldDescriptorProto.TYPE_BYTES,
 }
+TEXT_IN_BYTES, TEXT_IN_JSON = (
+    descriptor_pb2.FieldDescriptorProto.TYPE_BYTES,
+    descriptor_pb2.FieldDescriptorProto.TYPE_STRING,
+)
+"""Types of a text: as bytes, one that is not UTF-8 can be read, too, but JSON spells bytes otherwise."""
 
 
 def text_of(value: bytes) -> str:
-    """Return the text of a field declared as bytes; one declared as text is refused unless it is UTF-8."""
+    """Return a text of a message, which may not be UTF-8."""
     return value.decode("utf-8", errors="replace")
 
 
-def with_texts(messages: Mapping[str, Fields], type_: str) -> Mapping[str, Fields]:
-    """Return a schema whose bytes are of another type, such as string, which JSON spells otherwise."""
-    return {
-        message: {
-            name: (number, type_ if kind == "bytes" else kind, repeats)
-            for name, (number, kind, repeats) in fields.items()
-        }
-        for message, fields in messages.items()
-    }
+class Schema:
+    """A public schema: its messages, compiled when they are first used from the few fields that are read.
+
+    Args:
+        name: Name in errors, such as ``OTLP metrics``.
+        messages: Fields of each message; a type that is no scalar is one of the messages.
+    """
+
+    def __init__(self, name: str, messages: Mapping[str, Fields]) -> None:
+        self._name = name
+        self._messages = messages
+
+    def __getitem__(self, message: str) -> Any:
+        """Return the class of a message."""
+        return self._binary[message]
+
+    def read(self, message: str, body: bytes) -> Any:
+        """Read a message.
+
+        Raises:
+            InvalidMessage: it is none.
+        """
+        try:
+            return self[message].FromString(body)
+        except DecodeError:
+            raise InvalidMessage(f"no protocol buffer of {self._name}") from None
+
+    def read_json(self, message: str, body: bytes) -> Any:
+        """Read a message in the JSON of protocol buffers.
+
+        Raises:
+            InvalidMessage: it is none.
+        """
+        try:
+            spelt = json_format.Parse(body, self.as_json[message](), ignore_unknown_fields=True)
+        except (json_format.ParseError, ValueError, RecursionError):  # also of bytes that are not UTF-8
+            raise InvalidMessage(f"no JSON of {self._name}") from None
+        return self.read(message, spelt.SerializeToString())
+
+    @cached_property
+    def as_json(self) -> Mapping[str, Any]:
+        """The same messages with texts that have to be UTF-8, as in JSON."""
+        return _compile(f"{self._name} in JSON", self._messages, TEXT_IN_JSON)
+
+    @cached_property
+    def _binary(self) -> Mapping[str, Any]:
+        return _compile(self._name, self._messages, TEXT_IN_BYTES)
 
 
-def compile_messages(name: str, messages: Mapping[str, Fields]) -> Mapping[str, Any]:
-    """Return the classes of a schema's messages; a type that is no scalar is one of them."""
+def _compile(name: str, messages: Mapping[str, Fields], text: int) -> Mapping[str, Any]:
+    identifier = re.sub(r"\W+", "_", name)
     file = descriptor_pb2.FileDescriptorProto(
-        name=f"smidgen/{name}.proto", package=f"smidgen.{name}", syntax="proto3"
+        name=f"smidgen/{identifier}.proto", package=f"smidgen.{identifier}", syntax="proto3"
     )
     for message, fields in messages.items():
         declared = file.message_type.add(name=message)
         for field, (number, type_, repeats) in fields.items():
             added = declared.field.add(name=field, number=number)
             added.label = added.LABEL_REPEATED if repeats else added.LABEL_OPTIONAL
-            if type_ in _SCALARS:
+            if type_ == "text":
+                added.type = text
+            elif type_ in _SCALARS:
                 added.type = _SCALARS[type_]
             else:
                 added.type, added.type_name = added.TYPE_MESSAGE, f".{file.package}.{type_}"

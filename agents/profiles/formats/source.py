@@ -206,3 +206,15 @@ def _gunzip(first: bytes, raw: Iterator[bytes]) -> Iterator[bytes]:
             packed = next(raw, b"")
             if not packed:
                 raise Damaged("cut: the end of the compressed file is missing")
+
+
+def list_in(value: Any, name: str) -> list[Any]:
+    """Return a list within a JSON object; empty if either is something else."""
+    member = value.get(name) if isinstance(value, dict) else None
+    return member if isinstance(member, list) else []
+
+
+def object_in(value: Any, name: str) -> dict[str, Any]:
+    """Return an object within a JSON object; empty if either is something else."""
+    member = value.get(name) if isinstance(value, dict) else None
+    return member if isinstance(member, dict) else {}

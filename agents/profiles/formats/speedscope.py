@@ -11,7 +11,7 @@ from typing import Any
 
 from agents.profiles.formats.base import MAX_WEIGHT, Invalid, Measure, Reading, Record, Sample, choose_value
 from agents.profiles.formats.frames import join_frame
-from agents.profiles.formats.source import Damaged, ProfileSource, head_text
+from agents.profiles.formats.source import Damaged, ProfileSource, head_text, list_in, object_in
 
 _MARKS = re.compile(r'speedscope\.app/file-format-schema|"shared"\s*:\s*\{\s*"frames"')
 _UNITS = {"none": "count"}
@@ -33,8 +33,8 @@ class SpeedscopeFormat:
     def read(self, source: ProfileSource, value: str) -> Reading:
         """Read the profiles of one unit: ``value``, or that of the first profile."""
         document = source.read_json()
-        profiles = _list(document, "profiles")
-        frames = [_frame(frame) for frame in _list(_dict(document, "shared"), "frames")]
+        profiles = list_in(document, "profiles")
+        frames = [_frame(frame) for frame in list_in(object_in(document, "shared"), "frames")]
         units = [_unit(profile) for profile in profiles]
         if not units:
             raise Damaged("has no profiles")
@@ -54,7 +54,7 @@ def _records(profiles: Sequence[Any], frames: Sequence[str | None]) -> Iterator[
 
 def _samples(profile: Any, frames: Sequence[str | None]) -> Iterator[Record]:
     """Yield the samples of a profile: a list of frames and a weight each."""
-    samples, weights = _list(profile, "samples"), _list(profile, "weights")
+    samples, weights = list_in(profile, "samples"), list_in(profile, "weights")
     if len(samples) != len(weights):
         yield Invalid(f"has {len(samples)} samples and {len(weights)} weights")
     for number, (indexes, weight) in enumerate(zip(samples, weights, strict=False), start=1):
@@ -67,7 +67,7 @@ def _samples(profile: Any, frames: Sequence[str | None]) -> Iterator[Record]:
 
 def _events(profile: Any, frames: Sequence[str | None]) -> Iterator[Record]:
     """Yield what lies between one event and the next, as the stack that was open then."""
-    events = _list(profile, "events")
+    events = list_in(profile, "events")
     stack: list[int] = []
     last = profile.get("startValue", 0) if isinstance(profile, dict) else 0
     last = last if _is_weight(last) else 0
@@ -111,7 +111,7 @@ def _period(profiles: Sequence[Any]) -> float:
     weights = [
         float(weight)
         for profile in profiles
-        for weight in _list(profile, "weights")
+        for weight in list_in(profile, "weights")
         if _is_weight(weight) and weight
     ]
     if not weights or any(
@@ -137,13 +137,3 @@ def _is_weight(value: Any) -> bool:
 def _number(value: Any, name: str) -> float | None:
     number = value.get(name) if isinstance(value, dict) else None
     return number if _is_weight(number) else None
-
-
-def _list(value: Any, name: str) -> list[Any]:
-    member = value.get(name) if isinstance(value, dict) else None
-    return member if isinstance(member, list) else []
-
-
-def _dict(value: Any, name: str) -> dict[str, Any]:
-    member = value.get(name) if isinstance(value, dict) else None
-    return member if isinstance(member, dict) else {}

@@ -13,7 +13,7 @@ import orjson
 
 from agents.profiles.formats.base import Measure, Sample
 from agents.profiles.formats.frames import split_frame
-from agents.profiles.formats.pprof import profile_messages
+from agents.profiles.formats.pprof import PPROF
 from pipeline.model.errors import ConfigError
 
 Writer = Callable[[Iterable[Sample], Measure, IO[bytes]], None]
@@ -42,12 +42,11 @@ def write_collapsed(samples: Iterable[Sample], measure: Measure, out: IO[bytes])
 
 def write_pprof(samples: Iterable[Sample], measure: Measure, out: IO[bytes]) -> None:
     """Write a compressed protocol buffer; time is in nanoseconds, beside samples if its period is known."""
-    messages = profile_messages()
     factor = _NANOSECONDS.get(measure.unit, 1)
     unit = "nanoseconds" if measure.unit in _NANOSECONDS else measure.unit
     counted = unit != "count" and measure.period > 0
-    tables = _PprofTables(messages)
-    head = messages["Profile"]()
+    tables = _PprofTables()
+    head = PPROF["Profile"]()
     if counted:
         head.sample_type.add(type=tables.string("samples"), unit=tables.string("count"))
     head.sample_type.add(type=tables.string(measure.type), unit=tables.string(unit))
@@ -60,7 +59,7 @@ def write_pprof(samples: Iterable[Sample], measure: Measure, out: IO[bytes]) -> 
         counts = _counts(measure.per_sample)
         whole = _whole(samples, factor)
         while batch := list(islice(whole, _BATCH)):
-            part = messages["Profile"]()
+            part = PPROF["Profile"]()
             for stack, weight in batch:
                 locations = [tables.location(frame) for frame in reversed(stack)]
                 values = [counts(weight / factor), weight] if counted else [weight]
@@ -114,12 +113,11 @@ def writer_for(name: str, path: str) -> Writer:
 class _PprofTables:
     """Strings, functions and locations, each written once: those that are new come with each part."""
 
-    def __init__(self, messages: Mapping[str, Any]) -> None:
-        self._messages = messages
+    def __init__(self) -> None:
         self._strings: dict[str, int] = {}
         self._functions: dict[tuple[str, str], int] = {}
         self._locations: dict[str, int] = {}
-        self._new = messages["Profile"]()
+        self._new = PPROF["Profile"]()
         self.string("")
 
     def string(self, text: str) -> int:
@@ -137,7 +135,7 @@ class _PprofTables:
 
     def take(self) -> Any:
         """Return what is new since the last call."""
-        new, self._new = self._new, self._messages["Profile"]()
+        new, self._new = self._new, PPROF["Profile"]()
         return new
 
     def _function(self, name: str, file: str) -> int:

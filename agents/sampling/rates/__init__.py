@@ -1,6 +1,5 @@
 """Sampling rates, and pruning of samples that are not worth their aggregation (Atys §5)."""
 
-from agents.sampling.rates.base_rate import RatedSamples, at_base_rate, effective_rate_hz
 from agents.sampling.rates.divergence import (
     Divergence,
     compare_samples,
@@ -15,7 +14,6 @@ from agents.sampling.rates.frequency import (
     adjust_as_published,
     config_for,
     first_state,
-    fit_theta,
 )
 from agents.sampling.rates.pruning import (
     SHARES,
@@ -38,20 +36,16 @@ __all__ = [
     "FrequencyConfig",
     "FrequencyState",
     "PruningPlan",
-    "RatedSamples",
     "Trial",
     "adjust",
     "adjust_as_published",
-    "at_base_rate",
     "busy_threads",
     "choose_share",
     "compare_samples",
     "config_for",
-    "effective_rate_hz",
     "expected_divergence",
     "first_state",
     "fit_curve",
-    "fit_theta",
     "js_divergence",
     "percentage_error",
     "plan_pruning",

@@ -8,7 +8,6 @@ subtracts sampling noise, and samples fast only while these samples are too few.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -60,26 +59,6 @@ def config_for(samples: float, window_s: float, budget_hz: float = math.inf) -> 
         samples=samples,
         budget_hz=budget_hz,
     )
-
-
-def fit_theta(windows: Sequence[FloatArray], *, share: float = 0.95, top: int = TOP) -> float:
-    """Return the threshold that a first, coarse profiling gives (initialisation stage, Atys §5.3).
-
-    Most windows of a running service hold small changes only, which should not reach the threshold. What
-    the few samples of a coarse profiling add to the divergence is taken out.
-
-    Args:
-        windows: Samples of each function, window after window.
-        share: Of pairs of consecutive windows, those that are to count as unchanged.
-        top: How many functions are compared.
-
-    Raises:
-        ValueError: there are less than two windows.
-    """
-    if len(windows) < 2:
-        raise ValueError("a threshold needs two windows at least")
-    differences = [compare_samples(*pair, top).corrected for pair in itertools.pairwise(windows)]
-    return max(float(np.quantile(differences, share)), 0.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,16 +14,20 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agents.source.python_syntax import PARSE_ERRORS, parse_python
+from agents.source.python_index import (
+    DEFINITIONS,
+    PARSE_ERRORS,
+    CodeScope,
+    Definition,
+    parse_python,
+    qualified_name,
+    split_scopes,
+)
 from pipeline.model.frames import MODULE
-
-MAX_NAME = 500
-"""Longest qualified name, in characters: a long outer name is kept again with each of its inner ones."""
 
 MAX_BOTH_BYTES = 1024**2
 """Bytes of both versions above which only one tree is in memory at a time."""
 
-_Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _DEFINITION = re.compile(r"(?P<indent>[ \t]*)(?:async\s+def|def|class)\s+(?P<name>\w+)")
 
 
@@ -69,9 +73,13 @@ def _parsed(old: bytes, new: bytes) -> tuple[Scopes, Scopes] | tuple[None, None]
 
 
 def _scopes(module: ast.Module) -> Scopes:
-    collector = _Collector()
-    collector.collect(module)
-    return {name: tuple(pieces) for name, pieces in collector.scopes.items()}
+    scopes: dict[str, tuple[str, ...]] = {}
+    for scope in split_scopes(module):
+        _remove_docstring(scope)
+        if scope.around or module.body:
+            name = scope.qualified or MODULE
+            scopes[name] = (*scopes.get(name, ()), ast.dump(scope.node))
+    return scopes
 
 
 def _drop_same(
@@ -96,60 +104,21 @@ def _drop_same(
     after.body = [definition for definition in after.body if definition not in same]
 
 
-def _definitions(node: ast.Module | ast.ClassDef) -> dict[str, _Definition]:
-    nodes = [definition for definition in node.body if isinstance(definition, _Definition)]
+def _definitions(node: ast.Module | ast.ClassDef) -> dict[str, Definition | ast.ClassDef]:
+    nodes = [definition for definition in node.body if isinstance(definition, DEFINITIONS)]
     count = Counter(definition.name for definition in nodes)
     return {definition.name: definition for definition in nodes if count[definition.name] == 1}
 
 
-def _lines_of(node: _Definition, lines: Sequence[bytes]) -> Sequence[bytes]:
+def _lines_of(node: Definition | ast.ClassDef, lines: Sequence[bytes]) -> Sequence[bytes]:
     first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
     return lines[first - 1 : node.end_lineno]
 
 
-class _Collector(ast.NodeTransformer):
-    """Takes scopes out of a tree from the inside, so that what is left of each is its own code."""
-
-    def __init__(self) -> None:
-        self.scopes: dict[str, list[str]] = {}
-        self._around = ""
-
-    def collect(self, module: ast.Module) -> None:
-        self.generic_visit(module)
-        _remove_docstring(module)
-        if module.body:
-            self.scopes[MODULE] = [ast.dump(module)]
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-        self._take(node)
-
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
-        self._take(node)
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        self._take(node)
-
-    def _take(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
-        around, name = self._around, _qualified(self._around, node.name)
-        self._around = name
-        self.generic_visit(node)
-        _remove_docstring(node)
-        self.scopes.setdefault(name, []).append(ast.dump(node))
-        self._around = around
-
-
-def _qualified(around: str, name: str) -> str:
-    return (f"{around}.{name}" if around else name)[:MAX_NAME]
-
-
-def _remove_docstring(node: ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
-    first = node.body[0] if node.body else None
-    if (
-        isinstance(first, ast.Expr)
-        and isinstance(first.value, ast.Constant)
-        and isinstance(first.value.value, str)
-    ):
-        del node.body[0]
+def _remove_docstring(scope: CodeScope) -> None:
+    match scope.node.body:
+        case [ast.Expr(value=ast.Constant(value=str())), *_]:
+            del scope.node.body[0]
 
 
 def _outline(source: bytes) -> dict[str, tuple[str, ...]]:
@@ -168,7 +137,7 @@ def _outline(source: bytes) -> dict[str, tuple[str, ...]]:
             decorators.append(text)
             continue
         if definition := _DEFINITION.match(line):
-            path.append((indent, _qualified(path[-1][1] if path else "", definition["name"])))
+            path.append((indent, qualified_name(path[-1][1] if path else "", definition["name"])))
         name = path[-1][1] if path else MODULE
         scopes.setdefault(name, []).extend([*decorators, text])
         decorators = []

@@ -214,6 +214,6 @@ def _argument_of(wrapper: Function, parameter: str, call: Call) -> Argument:
     for argument in call.arguments:
         if argument.keyword == parameter:
             return argument
-    position = [name for name in wrapper.parameters if name not in ("self", "cls")].index(parameter)
+    given = [name for name in wrapper.parameters if name not in ("self", "cls")]
     placed = [argument for argument in call.arguments if not argument.keyword]
-    return placed[position] if position < len(placed) else _COMPUTED
+    return dict(zip(given, placed, strict=False)).get(parameter, _COMPUTED)

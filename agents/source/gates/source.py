@@ -6,7 +6,14 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from agents.source.python_syntax import Definition, imported_names, parse_python
+from agents.source.python_index import (
+    CodeScope,
+    imported_names,
+    parameters_of,
+    parse_python,
+    read_statements,
+    split_scopes,
+)
 from pipeline.model.frames import MODULE
 
 _CONVERSIONS = ("bool", "int", "float", "str")
@@ -53,7 +60,7 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """A module: its functions in the order in which they end, and what its names stand for."""
+    """A module: its functions, outer ones first, and what its names stand for."""
 
     path: str
     functions: tuple[Function, ...]
@@ -71,17 +78,20 @@ def read_module(path: str, source: str) -> Module:
     Raises:
         PARSE_ERRORS: it cannot be parsed.
     """
-    tree = parse_python(source)
     reader = _Reader(path)
-    reader.read(tree)
+    for scope in split_scopes(parse_python(source)):
+        reader.read(scope)
     texts = {name: text for name, text in reader.texts.items() if text is not None}
-    return Module(path, tuple(reader.found), texts, reader.imports)
+    return Module(path, tuple(body.function() for body in reader.bodies), texts, reader.imports)
 
 
 @dataclass(slots=True)
-class _Scope:
-    qualified: tuple[str, ...]
-    parameters: tuple[str, ...] = ()
+class _Body:
+    """Code of a function, or of a module's top level, with that of the classes in it."""
+
+    module: str
+    qualified: str
+    parameters: tuple[str, ...]
     calls: list[tuple[ast.Call, str, tuple[Argument, ...]]] = field(default_factory=list)  # and targets
     texts: dict[str, str | None] = field(default_factory=dict)  # local name → the only text that it gets
     held: dict[ast.Call, set[str]] = field(default_factory=dict)  # call → names that hold its value
@@ -89,11 +99,11 @@ class _Scope:
     choosing: list[ast.expr] = field(default_factory=list)  # those by which a constant is returned
     only_constants: bool = True  # whether nothing else is returned
 
-    def settled(self) -> tuple[Call, ...]:
-        """Return the calls, with what the whole of the function says of them."""
+    def function(self) -> Function:
+        """Return the function with its calls, and what the whole of it says of them."""
         returned = {*self.returned, *(self.choosing if self.only_constants else ())}
         names = {expression.id for expression in returned if isinstance(expression, ast.Name)}
-        return tuple(
+        calls = tuple(
             Call(
                 target,
                 tuple(self._settled(expression) for expression in arguments) if self.texts else arguments,
@@ -102,6 +112,7 @@ class _Scope:
             )
             for node, target, arguments in self.calls
         )
+        return Function(self.module, self.qualified, self.parameters, calls)
 
     def _settled(self, argument: Argument) -> Argument:
         head, _, rest = argument.name.partition(".")
@@ -110,89 +121,63 @@ class _Scope:
         return Argument(argument.keyword, None if rest else self.texts[head])
 
 
-class _Reader(ast.NodeVisitor):
+class _Reader:
     """Collects the calls of each function, and the texts and imports of the module."""
 
     def __init__(self, path: str) -> None:
-        self.found: list[Function] = []
+        self.bodies: list[_Body] = []
         self.texts: dict[str, str | None] = {}  # None where a name has several, or something else
         self.imports: dict[str, str] = {}
         parts = path.removesuffix(".py").split("/")
-        self._package = parts[:-1]
+        self._package = ".".join(parts[:-1])
         self._module = ".".join(parts[:-1] if parts[-1] == "__init__" and self._package else parts)
-        self._path: tuple[str, ...] = ()
-        self._class: tuple[str, ...] = ()  # path of the class around
-        self._scope = _Scope((MODULE,))
+        self._read: dict[CodeScope, tuple[_Body, str]] = {}  # with the class itself, or around
 
-    def read(self, tree: ast.Module) -> None:
-        self.generic_visit(tree)
-        self._keep(self._scope)
+    def read(self, scope: CodeScope) -> None:
+        """Read a scope, after the one around it."""
+        self._scope = scope
+        if isinstance(scope.node, ast.ClassDef) and scope.around:
+            self._body, self._class = self._read[scope.around][0], scope.qualified
+        else:
+            names = tuple(parameter.arg for parameter in parameters_of(scope.node))
+            self._body = _Body(self._module, scope.qualified or MODULE, names)
+            self._class = self._read[scope.around][1] if scope.around else ""
+            self.bodies.append(self._body)
+        self._read[scope] = self._body, self._class
+        targets: set[ast.expr] = set()  # whose names _hold binds
+        for statement, expressions in read_statements([scope.node]):
+            for node in (statement, *expressions):
+                match node:
+                    case ast.Import() | ast.ImportFrom():
+                        for name, origin in imported_names(node, self._package):
+                            self.imports[f"{self._module}.{name}"] = origin
+                    case ast.Assign():
+                        targets.update(node.targets)
+                        self._hold(node.targets, node.value)
+                    case ast.AnnAssign():
+                        targets.add(node.target)
+                        self._annotated(node)
+                    case ast.NamedExpr():
+                        targets.add(node.target)
+                        self._hold([node.target], node.value)
+                    case ast.Name(ctx=ast.Store()) if node not in targets:
+                        self._bind(node.id, None)
+                    case _:
+                        self._use(node)
 
-    def visit_Import(self, node: ast.Import) -> None:
-        self._import(node)
-
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
-        self._import(node)
-
-    def _import(self, node: ast.Import | ast.ImportFrom) -> None:
-        for name, origin in imported_names(node, ".".join(self._package)):
-            self.imports[f"{self._module}.{name}"] = origin
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        outer = self._path, self._class
-        self._path = self._class = (*self._path, node.name)
-        self.generic_visit(node)
-        self._path, self._class = outer
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-        self._enter(node)
-
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
-        self._enter(node)
-
-    def visit_Return(self, node: ast.Return) -> None:
-        self._scope.returned += _values(node.value)
-        self._scope.only_constants &= node.value is None or isinstance(node.value, ast.Constant)
-        self.generic_visit(node)
-
-    def visit_If(self, node: ast.If) -> None:
-        if any(_returns_constant(statement) for statement in (*node.body, *node.orelse)):
-            self._scope.choosing += _values(node.test)
-        self.generic_visit(node)
-
-    def visit_Assign(self, node: ast.Assign) -> None:
-        self._hold(node.targets, node.value)
-        self._visit_others(node)
-
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
-        if node.value is not None:
-            # In a class, what is annotated and not in capitals is as often a field of its instances.
-            in_class = bool(self._class) and self._path == self._class
-            is_field = in_class and isinstance(node.target, ast.Name) and not node.target.id.isupper()
-            self._hold([node.target], node.value, is_constant=not is_field)
-        self._visit_others(node)
-
-    def visit_NamedExpr(self, node: ast.NamedExpr) -> None:
-        self._hold([node.target], node.value)
-        self._visit_others(node)
-
-    def visit_Name(self, node: ast.Name) -> None:
-        if isinstance(node.ctx, ast.Store):
-            self._bind(node.id, None)
-
-    def visit_Attribute(self, node: ast.Attribute) -> None:
-        owner = _dotted(node.value)
-        if isinstance(node.ctx, ast.Store) and owner in ("self", "cls") and self._class:
-            self._record(self._class, node.attr, None)
-        self.generic_visit(node)
-
-    def visit_Call(self, node: ast.Call) -> None:
-        target = _dotted(node.func)
-        if target:
-            arguments = [self._argument("", argument) for argument in node.args]
-            arguments += [self._argument(argument.arg or "**", argument.value) for argument in node.keywords]
-            self._scope.calls.append((node, target, tuple(arguments)))
-        self.generic_visit(node)
+    def _use(self, node: ast.AST) -> None:
+        match node:
+            case ast.Return(value=value):
+                self._body.returned += _values(value)
+                self._body.only_constants &= value is None or isinstance(value, ast.Constant)
+            case ast.If() if any(_returns_constant(statement) for statement in (*node.body, *node.orelse)):
+                self._body.choosing += _values(node.test)
+            case ast.Attribute(ctx=ast.Store()) if _dotted(node.value) in ("self", "cls") and self._class:
+                self._record(self._class, node.attr, None)
+            case ast.Call(func=func) if target := _dotted(func):
+                arguments = [self._argument("", argument) for argument in node.args]
+                arguments += [self._argument(word.arg or "**", word.value) for word in node.keywords]
+                self._body.calls.append((node, target, tuple(arguments)))
 
     def _argument(self, keyword: str, value: ast.expr) -> Argument:
         if isinstance(value, ast.Constant):
@@ -200,50 +185,34 @@ class _Reader(ast.NodeVisitor):
         name = _dotted(value)
         owner, _, rest = name.partition(".")
         if owner in ("self", "cls") and rest and self._class:
-            name = ".".join((*self._class, rest))
+            name = f"{self._class}.{rest}"
         return Argument(keyword, name="" if name.startswith(".") else name)
+
+    def _annotated(self, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            # In a class, what is annotated and not in capitals is as often a field of its instances.
+            in_class = isinstance(self._scope.node, ast.ClassDef)
+            is_field = in_class and isinstance(node.target, ast.Name) and not node.target.id.isupper()
+            self._hold([node.target], node.value, is_constant=not is_field)
 
     def _hold(self, targets: Sequence[ast.expr], value: ast.expr, *, is_constant: bool = True) -> None:
         names = {expression.id for expression in targets if isinstance(expression, ast.Name)}
         for expression in _values(value):
             if isinstance(expression, ast.Call):
-                self._scope.held.setdefault(expression, set()).update(names)
+                self._body.held.setdefault(expression, set()).update(names)
         for name in names:
             self._bind(name, _text(value) if is_constant else None)
 
-    def _visit_others(self, node: ast.AST) -> None:
-        """Visit what an assignment has besides the names that ``_hold`` bound."""
-        for child in ast.iter_child_nodes(node):
-            if not (isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store)):
-                self.visit(child)
-
     def _bind(self, name: str, text: str | None) -> None:
-        if self._path != self._scope.qualified:  # the module's or a class's
-            self._record(self._path, name, text)
+        if isinstance(self._scope.node, ast.Module | ast.ClassDef):
+            self._record(self._scope.qualified, name, text)
         else:
-            texts = self._scope.texts
+            texts = self._body.texts
             texts[name] = text if texts.get(name, text) == text else None
 
-    def _record(self, owner: tuple[str, ...], name: str, text: str | None) -> None:
-        whole = ".".join((self._module, *owner, name))
+    def _record(self, owner: str, name: str, text: str | None) -> None:
+        whole = ".".join(part for part in (self._module, owner, name) if part)
         self.texts[whole] = text if self.texts.get(whole, text) == text else None
-
-    def _enter(self, node: Definition) -> None:
-        arguments = node.args
-        names = tuple(
-            parameter.arg for parameter in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
-        )
-        outer = self._scope, self._path
-        self._path = (*self._path, node.name)
-        self._scope = _Scope(self._path, names)
-        self.generic_visit(node)
-        self._keep(self._scope)
-        self._scope, self._path = outer
-
-    def _keep(self, scope: _Scope) -> None:
-        self.found.append(
-            Function(self._module, ".".join(scope.qualified), scope.parameters, scope.settled())
-        )
 
 
 def _values(node: ast.expr | None) -> Iterator[ast.expr]:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from agents.source.changes.history import module_of
-from agents.source.python_syntax import PARSE_ERRORS
+from agents.source.changes.languages import LANGUAGES
+from agents.source.python_index import PARSE_ERRORS
 from agents.source.routes.aiohttp import find_aiohttp
 from agents.source.routes.call_graph import CallGraph, build_graph
 from agents.source.routes.django import find_django
@@ -15,7 +16,7 @@ from agents.source.routes.express import find_express
 from agents.source.routes.fastapi import find_fastapi
 from agents.source.routes.flask import find_flask
 from agents.source.routes.java_source import JavaFile
-from agents.source.routes.javascript_source import GRAMMARS, JavaScriptFile
+from agents.source.routes.javascript_source import JavaScriptFile
 from agents.source.routes.parsing import parse_others
 from agents.source.routes.python_source import PythonFile, read_python
 from agents.source.routes.python_tree import PythonTree
@@ -25,7 +26,11 @@ from agents.source.routes.spring import find_spring
 MAX_FILE_BYTES = 1024**2
 """Largest file that is read: longer ones are generated, and hold data rather than code."""
 
-SUFFIXES = (".py", ".java", *GRAMMARS)
+_LANGUAGES = ("Java", "JavaScript", "TypeScript", "TSX")
+SUFFIXES = (
+    ".py",
+    *(suffix for language in LANGUAGES if language.grammar in _LANGUAGES for suffix in language.suffixes),
+)
 
 _LEFT_OUT = frozenset(
     {"test", "tests", "__tests__", "testing", "node_modules", "site-packages", "venv", "migrations", "vendor"}

@@ -101,13 +101,13 @@ class _Reader:
 
     def _pattern(self, key: Key, node: ast.Call, scope: Scope, depth: int) -> None:
         name = chain_of(node.func)[-1]
-        text = self._tree.text(argument(node, 0, "route"), scope)
+        text = self._tree.text(argument(node, (0, "route")), scope)
         if text is None:
             return
         pattern = of_flask(text) if name in _PLAIN else of_regex(text)
-        view = argument(node, 1, "view")
+        view = argument(node, (1, "view"))
         if isinstance(view, ast.Call) and chain_of(view.func)[-1:] == ("include",):
-            child = self._included(argument(view, 0, "arg"), scope, depth)
+            child = self._included(argument(view, (0, "arg")), scope, depth)
             if child:
                 self.mounts.mount(key, child, pattern)
             return
@@ -169,17 +169,14 @@ def _of_view_set(view: ast.expr | None) -> Sequence[str]:
 
 def _view_sets(tree: PythonTree, mounts: Mounts) -> Iterator[Route]:
     """Yield the routes of view sets that are registered with routers."""
-    for sites in tree.sites:
-        for site in sites.calls:
-            chain = chain_of(site.node.func)
-            if len(chain) < 2 or chain[-1] != "register" or not isinstance(site.node.func, ast.Attribute):
-                continue
-            prefix = tree.text(argument(site.node, 0, "prefix"), site.scope)
-            handler = tree.handler(argument(site.node, 1, "viewset"), site.scope)
-            key = tree.key(site.node.func.value, site.scope)
-            if prefix is not None and handler and handler.entity.type:
-                for pattern in mounts.paths(key, of_regex(prefix)):
-                    yield from _view_set(tree, handler, pattern)
+    for site in tree.calls:
+        if site.name != "register" or not isinstance(site.node.func, ast.Attribute):
+            continue
+        prefix, handler = tree.text_at(site, (0, "prefix")), tree.handler_at(site, (1, "viewset"))
+        key = tree.key(site.node.func.value, site.scope)
+        if prefix is not None and handler and handler.entity.type:
+            for pattern in mounts.paths(key, of_regex(prefix)):
+                yield from _view_set(tree, handler, pattern)
 
 
 def _view_set(tree: PythonTree, handler: Handler, pattern: str) -> Iterator[Route]:
@@ -203,13 +200,13 @@ def _view_set(tree: PythonTree, handler: Handler, pattern: str) -> Iterator[Rout
         for decorator in tree.decorators(unit, function.qualified):
             if not isinstance(decorator, ast.Call) or chain_of(decorator.func)[-1:] != ("action",):
                 continue
-            detail = argument(decorator, 1, "detail")
+            detail = argument(decorator, (1, "detail"))
             single = isinstance(detail, ast.Constant) and detail.value is True
             path = (
-                tree.text(argument(decorator, 2, "url_path"), Scope(unit))
+                tree.text(argument(decorator, (2, "url_path")), Scope(unit))
                 or function.qualified.rpartition(".")[2]
             )
-            methods = tree.texts(argument(decorator, 0, "methods"), Scope(unit)) or ["GET"]
+            methods = tree.texts(argument(decorator, (0, "methods")), Scope(unit)) or ["GET"]
             whole = join_paths(pattern, "{id}" if single else "", of_regex(path))
             answered = Handler(Entity(unit, function=function), function.name, unit.path, function.line)
             yield from tree.routes_of(answered, whole, methods, FRAMEWORK)

@@ -6,13 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from agents.source.routes.source import CALLED, Chain, Class, Function, Unit
-from agents.source.routes.syntax_nodes import (
+from agents.source.routes.source import Chain, Class, Function, Unit
+from agents.source.syntax_nodes import (
+    CALLED,
+    Link,
+    children_of,
     field_text,
+    fields_of,
     last_line_of,
     line_of,
     nodes_within,
     parser_of,
+    read_chain,
     string_of,
     text_of,
 )
@@ -23,7 +28,12 @@ _MAPPINGS = {
     "RequestMapping": (),
     **{f"{verb.capitalize()}Mapping": (verb,) for verb in ("GET", "POST", "PUT", "DELETE", "PATCH")},
 }
-_MOST_PARTS = 30
+_LINKS = {
+    "method_invocation": Link("object", "name", called=True),
+    "field_access": Link("object", "field"),
+    "parenthesized_expression": Link(),
+}
+_NAMES = ("identifier", "this", "super", "type_identifier")
 
 Text = tuple[str, ...]
 """A text as its parts: literals begin with ``"``, other parts are names of constants."""
@@ -73,14 +83,8 @@ class _Reader:
         annotations = _annotations(node)
         outer = _mapping(annotations.get("RequestMapping"), "RequestMapping")
         answers = any(name.endswith("Controller") for name in annotations) or "RequestMapping" in annotations
-        members = list(body.named_children) if body is not None else []
-        members += [
-            child
-            for part in members
-            if part.type == "enum_body_declarations"
-            for child in part.named_children
-        ]
-        for member in members:
+        enum_bodies = children_of(body, "enum_body_declarations")
+        for member in (member for part in (body, *enum_bodies) for member in children_of(part)):
             if member.type == "field_declaration":
                 self._read_field(member, simple, fields)
             elif member.type in _TYPES:
@@ -92,17 +96,12 @@ class _Reader:
                     self._map(member, function.qualified, outer)
         if node.type == "record_declaration":
             fields |= _parameters(node)
-        bases = [child for part in ("superclass", "interfaces") for child in _named_types(node, part)]
-        bases += [
-            child
-            for part in node.named_children
-            if part.type == "extends_interfaces"
-            for child in _types_in(part)
-        ]
+        above = [*fields_of(node, "superclass", "interfaces"), *children_of(node, "extends_interfaces")]
+        bases = [name for part in above for name in _types_in(part)]
         name = ".".join(part for part in (self.package, qualified) if part)
         self.imports.setdefault(simple, name)
         self.classes[qualified] = Class(
-            name, qualified, line_of(node), tuple((child,) for child in bases), fields
+            name, qualified, line_of(node), tuple((base,) for base in bases), fields
         )
 
     def _read_field(self, node: Any, owner: str, fields: dict[str, Chain]) -> None:
@@ -119,8 +118,7 @@ class _Reader:
         returns = _type_of(node.child_by_field_name("type"))
         variables = _parameters(node)
         uses: dict[Chain, None] = {}
-        body = node.child_by_field_name("body")
-        for inner in nodes_within(body, (*_TYPES,)) if body is not None else ():
+        for inner in nodes_within(node.child_by_field_name("body"), _TYPES):
             if inner.type == "local_variable_declaration":
                 variables |= _locals(inner)
             elif inner.type in ("enhanced_for_statement", "resource"):
@@ -150,16 +148,14 @@ class _Reader:
 def read_java(path: str, source: bytes) -> JavaFile:
     """Read a Java file; what is no valid Java is left out."""
     root = parser_of("tree_sitter_java").parse(source).root_node
-    packages = [node for node in root.named_children if node.type == "package_declaration"]
+    packages = children_of(root, "package_declaration")
     reader = _Reader(text_of(packages[0].named_children[-1]) if packages else "")
-    for node in root.named_children:
-        if node.type == "import_declaration":
-            name = text_of(next(child for child in node.named_children if child.type.endswith("identifier")))
-            wildcard = any(child.type == "asterisk" for child in node.named_children)
-            reader.imports[f"*{name}" if wildcard else name.rpartition(".")[2]] = name
-    for node in root.named_children:
-        if node.type in _TYPES:
-            reader.read_type(node, "")
+    for node in children_of(root, "import_declaration"):
+        name = text_of(next(child for child in node.named_children if child.type.endswith("identifier")))
+        wildcard = children_of(node, "asterisk")
+        reader.imports[f"*{name}" if wildcard else name.rpartition(".")[2]] = name
+    for node in children_of(root, *_TYPES):
+        reader.read_type(node, "")
     unit = Unit(path, reader.package, "Java", reader.imports, reader.functions, reader.classes)
     return JavaFile(unit, tuple(reader.mapped), reader.constants)
 
@@ -167,18 +163,16 @@ def read_java(path: str, source: bytes) -> JavaFile:
 def _annotations(node: Any) -> dict[str, Any]:
     """Return the annotations of a definition by their names without packages."""
     annotations = {}
-    for modifiers in node.named_children:
-        if modifiers.type == "modifiers":
-            for annotation in modifiers.named_children:
-                if annotation.type in ("annotation", "marker_annotation"):
-                    annotations[field_text(annotation, "name").rpartition(".")[2]] = annotation
+    for modifiers in children_of(node, "modifiers"):
+        for annotation in children_of(modifiers, "annotation", "marker_annotation"):
+            annotations[field_text(annotation, "name").rpartition(".")[2]] = annotation
     return annotations
 
 
 def _mapping(annotation: Any, name: str) -> RequestMapping:
     methods, paths = tuple(_MAPPINGS[name]), []
     arguments = annotation.child_by_field_name("arguments") if annotation is not None else None
-    for pair in arguments.named_children if arguments is not None else ():
+    for pair in children_of(arguments):
         key, value = "value", pair
         if pair.type == "element_value_pair":
             key, value = field_text(pair, "key"), pair.child_by_field_name("value")
@@ -218,24 +212,14 @@ def _type_of(node: Any) -> str:
     return name if node.type in ("type_identifier", "scoped_type_identifier") and name != "var" else ""
 
 
-def _named_types(node: Any, field_name: str) -> list[str]:
-    child = node.child_by_field_name(field_name)
-    return _types_in(child) if child is not None else []
-
-
 def _types_in(node: Any) -> list[str]:
-    listed = [
-        child
-        for part in node.named_children
-        for child in (part.named_children if part.type == "type_list" else [part])
-    ]
-    return [name for child in listed if (name := _type_of(child))]
+    listed = [child for part in children_of(node, "type_list") for child in children_of(part)]
+    return [name for child in listed or children_of(node) if (name := _type_of(child))]
 
 
 def _parameters(node: Any) -> dict[str, Chain]:
-    parameters = node.child_by_field_name("parameters")
     types: dict[str, Chain] = {}
-    for parameter in parameters.named_children if parameters is not None else ():
+    for parameter in children_of(node.child_by_field_name("parameters")):
         type_ = _type_of(parameter.child_by_field_name("type"))
         types[field_text(parameter, "name")] = (type_, CALLED) if type_ else ()
     return types
@@ -245,38 +229,23 @@ def _locals(node: Any) -> dict[str, Chain]:
     type_ = _type_of(node.child_by_field_name("type"))
     types: dict[str, Chain] = {}
     for declarator in node.children_by_field_name("declarator"):
-        value = declarator.child_by_field_name("value")
-        chain = _chain(value) if value is not None else ()
-        name = field_text(declarator, "name")
+        chain, name = _chain(declarator.child_by_field_name("value")), field_text(declarator, "name")
         types[name] = (type_, CALLED) if type_ else (chain if chain[:1] != (name,) else ())
     return types
 
 
 def _chain(node: Any) -> Chain:
     """Return the chain of a call, a field, a new object or a method reference; empty for others."""
-    parts: list[str] = []
-    for _ in range(_MOST_PARTS):
-        if node is None:
-            break
-        if node.type == "method_invocation":
-            parts += [CALLED, field_text(node, "name")]
-            node = node.child_by_field_name("object")
-            if node is None:
-                return tuple(reversed(parts))
-        elif node.type == "field_access":
-            parts.append(field_text(node, "field"))
-            node = node.child_by_field_name("object")
-        elif node.type == "object_creation_expression":
-            type_ = _type_of(node.child_by_field_name("type"))
-            return (type_, CALLED, *reversed(parts)) if type_ else ()
-        elif node.type == "method_reference":
-            named = node.named_children
-            parts.append(text_of(named[-1]) if len(named) > 1 else "<init>")
-            node = named[0]
-        elif node.type in ("identifier", "this", "super", "type_identifier"):
-            return (text_of(node), *reversed(parts)) if parts else ()
-        elif node.type == "parenthesized_expression":
-            node = node.named_children[0] if node.named_children else None
-        else:
-            return ("", *reversed(parts)) if parts and parts[-1] != CALLED else ()
-    return ()
+    chain = read_chain(node, _LINKS, _NAMES, _beginning)
+    return chain if len(chain) > 1 else ()
+
+
+def _beginning(node: Any) -> Chain | None:
+    if node.type == "object_creation_expression":
+        type_ = _type_of(node.child_by_field_name("type"))
+        return (type_, CALLED) if type_ else ()
+    if node.type == "method_reference":
+        first, *rest = node.named_children
+        begun = read_chain(first, _LINKS, _NAMES, _beginning)
+        return (*(begun or ("",)), text_of(rest[-1]) if rest else "<init>")
+    return None

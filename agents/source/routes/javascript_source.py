@@ -5,30 +5,37 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from agents.source.routes.source import CALLED, Chain, Class, Function, Unit
-from agents.source.routes.syntax_nodes import (
+from agents.source.changes.languages import language_of
+from agents.source.routes.source import Chain, Class, Function, Unit
+from agents.source.syntax import GRAMMARS
+from agents.source.syntax_nodes import (
+    CALLED,
+    Link,
+    children_of,
     field_text,
+    fields_of,
     last_line_of,
     line_of,
     nodes_within,
     parser_of,
+    read_chain,
     string_of,
     text_of,
 )
-
-GRAMMARS = {
-    **dict.fromkeys((".js", ".mjs", ".cjs", ".jsx"), ("tree_sitter_javascript", "language")),
-    **dict.fromkeys((".ts", ".mts", ".cts"), ("tree_sitter_typescript", "language_typescript")),
-    ".tsx": ("tree_sitter_typescript", "language_tsx"),
-}
-"""Suffix → the grammar of a file."""
 
 VERBS = ("get", "post", "put", "delete", "patch", "options", "head", "all")
 
 _FUNCTIONS = ("arrow_function", "function_expression", "generator_function")
 _CLASSES = ("class_declaration", "class", "abstract_class_declaration")
 _OWNERS = {"this", "prototype", "exports", "module", "window", "globalThis"}
-_MOST_PARTS = 30
+
+_LINKS = {
+    "call_expression": Link("function", called=True),
+    "new_expression": Link("constructor", called=True),
+    "member_expression": Link("object", "property"),
+    **dict.fromkeys(("await_expression", "parenthesized_expression", "non_null_expression"), Link()),
+}
+_NAMES = ("identifier", "this", "super")
 
 _MAKERS = (("express", CALLED), ("Router", CALLED))
 """Ends of chains that make an application or a router."""
@@ -82,13 +89,11 @@ class _Reader:
                 case "variable_declarator":
                     self._declarator(node)
                 case "function_declaration" | "generator_function_declaration":
-                    self._function(node, field_text(node, "name"), "")
+                    self._function(node, field_text(node, "name"))
                 case "class_declaration" | "class" | "abstract_class_declaration":
                     self._class(node)
-                case "pair" if _is_function(node.child_by_field_name("value")):
-                    self._function(
-                        node.child_by_field_name("value"), field_text(node, "key").strip("'\""), ""
-                    )
+                case "pair" if _is_function(value := node.child_by_field_name("value")):
+                    self._function(value, field_text(node, "key").strip("'\""))
                 case "assignment_expression":
                     self._assignment(node)
                 case "import_statement":
@@ -98,64 +103,46 @@ class _Reader:
                 case "call_expression":
                     self._call(node)
 
-    def _function(self, node: Any, name: str, owner: str) -> None:
+    def _function(self, node: Any, name: str | None = None, owner: str = "") -> Chain:
+        """Record a function, one without a name under its line, and return its chain."""
+        name = f"<{line_of(node)}>" if name is None else name
         qualified = f"{owner}.{name}" if owner else name
-        variables: dict[str, Chain] = dict.fromkeys(self._parameters(node), ())
-        uses: dict[Chain, None] = {}
-        body = node.child_by_field_name("body")
-        for inner in nodes_within(body, _CLASSES) if body is not None else ():
+        parameters, single, body = fields_of(node, "parameters", "parameter", "body")
+        given = [*nodes_within(parameters), *nodes_within(single), *([single] if single is not None else [])]
+        names = {text_of(inner) for inner in given if inner.type == "identifier"}
+        self.parameters |= names
+        variables: dict[str, Chain] = dict.fromkeys(names, ())
+        inside = [*nodes_within(body, _CLASSES), body] if body is not None else []
+        for inner in inside:
             if inner.type == "variable_declarator":
-                named = inner.child_by_field_name("name")
-                chain = self.chain(inner.child_by_field_name("value"))
+                named, value = fields_of(inner, "name", "value")
+                chain = self.chain(value)
                 if named is not None and named.type == "identifier" and chain[:1] != (text_of(named),):
                     variables[text_of(named)] = chain
-            chain = self.chain(inner)
-            if chain:
-                uses[chain] = None
-        if body is not None and (chain := self.chain(body)):
-            uses[chain] = None
-        variables = {key: chain for key, chain in variables.items() if key not in self.imports}
-        self.functions.setdefault(
+        uses = dict.fromkeys(chain for inner in inside if (chain := self.chain(inner)))
+        function = Function(
+            f"{self.path}:{line_of(node)}" if name.startswith("<") else qualified,
             qualified,
-            Function(
-                qualified if not name.startswith("<") else f"{self.path}:{line_of(node)}",
-                qualified,
-                owner,
-                line_of(node),
-                last_line_of(node),
-                tuple(uses),
-                variables,
-            ),
+            owner,
+            line_of(node),
+            last_line_of(node),
+            tuple(uses),
+            {key: chain for key, chain in variables.items() if key not in self.imports},
         )
-
-    def _parameters(self, node: Any) -> set[str]:
-        parameters = node.child_by_field_name("parameters") or node.child_by_field_name("parameter")
-        names = (
-            {
-                text_of(identifier)
-                for identifier in nodes_within(parameters)
-                if identifier.type == "identifier"
-            }
-            if parameters
-            else set()
-        )
-        if parameters is not None and parameters.type == "identifier":
-            names.add(text_of(parameters))
-        self.parameters |= names
-        return names
+        self.functions.setdefault(qualified, function)
+        return (name,)
 
     def _class(self, node: Any) -> None:
         name = field_text(node, "name")
-        body = node.child_by_field_name("body")
         fields: dict[str, Chain] = {}
-        for member in body.named_children if body is not None else ():
+        for member in children_of(node.child_by_field_name("body")):
             if member.type == "method_definition":
                 self._function(member, field_text(member, "name"), name)
                 for inner in nodes_within(member):
                     if inner.type == "assignment_expression":
-                        left = self.chain(inner.child_by_field_name("left"))
+                        left, right = map(self.chain, fields_of(inner, "left", "right"))
                         if left[:1] == ("this",) and len(left) == 2:
-                            fields[left[1]] = self.chain(inner.child_by_field_name("right"))
+                            fields[left[1]] = right
             elif member.type in ("field_definition", "public_field_definition"):
                 value = member.child_by_field_name("value")
                 key = field_text(member, "property") or field_text(member, "name")
@@ -163,29 +150,25 @@ class _Reader:
                     self._function(value, key, name)
                 elif value is not None:
                     fields[key] = self.chain(value)
-        heritage = next((child for child in node.named_children if child.type == "class_heritage"), None)
-        bases = (
-            [self.chain(child) for child in nodes_within(heritage) if child.type == "identifier"]
-            if heritage
-            else []
-        )
+        heritage = next(iter(children_of(node, "class_heritage")), None)
+        bases = [self.chain(child) for child in nodes_within(heritage) if child.type == "identifier"]
         self.classes[name] = Class(name, name, line_of(node), tuple(base for base in bases if base), fields)
 
     def _declarator(self, node: Any) -> None:
-        name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
+        name, value = fields_of(node, "name", "value")
         if name is None or value is None:
             return
         while value.type in ("await_expression", "as_expression", "satisfies_expression"):
             value = value.named_children[0]
         if _is_function(value):
-            self._function(value, text_of(name), "")
+            self._function(value, text_of(name))
             return
         request = _required(value)
         if name.type == "object_pattern":
-            for child in name.named_children:
-                if request and child.type == "shorthand_property_identifier_pattern":
+            for child in children_of(name) if request else ():
+                if child.type == "shorthand_property_identifier_pattern":
                     self.imports[text_of(child)] = f"{request}#{text_of(child)}"
-                elif request and child.type == "pair_pattern":
+                elif child.type == "pair_pattern":
                     self.imports[field_text(child, "value")] = f"{request}#{field_text(child, 'key')}"
             return
         chain = self.chain(value)
@@ -197,13 +180,13 @@ class _Reader:
             self.routers.add(text_of(name))
 
     def _assignment(self, node: Any) -> None:
-        left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
+        left, right = fields_of(node, "left", "right")
         parts = self.chain(left)
         named = [part for part in parts if part not in _OWNERS]
         if _is_function(right) and named and CALLED not in named:
             owner = ".".join(named[:-1])
-            self._function(right, named[-1], owner)
-            value: Chain = tuple(named) if not owner else ()
+            value = self._function(right, named[-1], owner)
+            value = () if owner else value
         else:
             value = self.chain(right)
         if parts[:2] == ("module", "exports") or parts[:1] == ("exports",):
@@ -213,8 +196,7 @@ class _Reader:
             elif right is not None and right.type == "object":
                 self._object(right)
             elif _is_function(right):
-                self._function(right, f"<{line_of(right)}>", "")
-                self.exports["="] = (f"<{line_of(right)}>",)
+                self.exports["="] = self._function(right)
             elif value:
                 self.exports["="] = value
 
@@ -226,30 +208,27 @@ class _Reader:
                 key, value = field_text(member, "key"), member.child_by_field_name("value")
                 self.exports[key] = (key,) if _is_function(value) else self.chain(value)
             elif member.type == "method_definition":
-                self._function(member, field_text(member, "name"), "")
-                self.exports[field_text(member, "name")] = (field_text(member, "name"),)
+                name = field_text(member, "name")
+                self.exports[name] = self._function(member, name)
 
     def _import(self, node: Any) -> None:
         source = string_of(node.child_by_field_name("source")) or ""
         for child in nodes_within(node):
             if child.type == "import_clause":
-                for name in child.named_children:
-                    if name.type == "identifier":
-                        self.imports[text_of(name)] = f"{source}#default"
-                    elif name.type == "namespace_import":
-                        self.imports[text_of(name.named_children[0])] = source
+                for name in children_of(child, "identifier"):
+                    self.imports[text_of(name)] = f"{source}#default"
+                for name in children_of(child, "namespace_import"):
+                    self.imports[text_of(name.named_children[0])] = source
             elif child.type == "import_specifier":
                 local = field_text(child, "alias") or field_text(child, "name")
                 self.imports[local] = f"{source}#{field_text(child, 'name')}"
 
     def _export(self, node: Any) -> None:
-        value = node.child_by_field_name("value")
+        value, declared = fields_of(node, "value", "declaration")
         if _is_function(value):
-            self._function(value, f"<{line_of(value)}>", "")
-            self.exports["default"] = (f"<{line_of(value)}>",)
-        elif value is not None and (chain := self.chain(value)):
+            self.exports["default"] = self._function(value)
+        elif chain := self.chain(value):
             self.exports["default"] = chain
-        declared = node.child_by_field_name("declaration")
         if declared is not None and any(text_of(child) == "default" for child in node.children):
             self.exports["default"] = (field_text(declared, "name"),)
         for inner in nodes_within(node, _CLASSES):
@@ -258,8 +237,7 @@ class _Reader:
                 self.exports[key] = (field_text(inner, "name"),)
 
     def _call(self, node: Any) -> None:
-        function = node.child_by_field_name("function")
-        arguments = node.child_by_field_name("arguments")
+        function, arguments = fields_of(node, "function", "arguments")
         if function is None or arguments is None or function.type != "member_expression":
             return
         method = field_text(function, "property")
@@ -279,15 +257,13 @@ class _Reader:
     def _target(self, node: Any) -> tuple[Chain, str | None]:
         """Return on what a route is added, and the path of ``app.route("/x").get(f).post(g)``."""
         while node is not None and node.type == "call_expression":
-            function = node.child_by_field_name("function")
+            function, arguments = fields_of(node, "function", "arguments")
             if function is None or function.type != "member_expression":
                 return self._made(node), None
+            owner = function.child_by_field_name("object")
             if field_text(function, "property") == "route":
-                values = node.child_by_field_name("arguments").named_children
-                return self.chain(function.child_by_field_name("object")), string_of(
-                    values[0]
-                ) if values else None
-            node = function.child_by_field_name("object")
+                return self.chain(owner), string_of(next(iter(children_of(arguments)), None))
+            node = owner
         return self.chain(node), None
 
     def _made(self, node: Any) -> Chain:
@@ -311,52 +287,35 @@ class _Reader:
     def _handlers(self, node: Any) -> list[Chain]:
         """Return what an argument hands over: itself, through wrappers, or each of a list."""
         if _is_function(node):
-            name = f"<{line_of(node)}:{node.start_point[1]}>"
-            self._function(node, name, "")
-            return [(name,)]
+            return [self._function(node, f"<{line_of(node)}:{node.start_point[1]}>")]
         if node.type == "array":
             return [chain for child in node.named_children for chain in self._handlers(child)]
-        if node.type == "call_expression":
-            if _required(node):
-                return [self.chain(node)]
-            arguments = node.child_by_field_name("arguments")
-            inner = [chain for child in arguments.named_children for chain in self._handlers(child)]
-            return inner or [self.chain(node)]
         chain = self.chain(node)
+        if node.type == "call_expression":
+            arguments = None if _required(node) else node.child_by_field_name("arguments")
+            return [inner for child in children_of(arguments) for inner in self._handlers(child)] or [chain]
         return [chain] if chain else []
 
     def chain(self, node: Any) -> Chain:
         """Return the chain of a call, a member or a name; empty for others."""
-        parts: list[str] = []
-        for _ in range(_MOST_PARTS):
-            if node is None:
-                break
-            match node.type:
-                case "call_expression" if request := _required(node):
-                    self.imports[f"require({request})"] = f"{request}#="
-                    return (f"require({request})", *reversed(parts))
-                case "call_expression":
-                    parts.append(CALLED)
-                    node = node.child_by_field_name("function")
-                case "new_expression":
-                    parts.append(CALLED)
-                    node = node.child_by_field_name("constructor")
-                case "member_expression":
-                    parts.append(field_text(node, "property"))
-                    node = node.child_by_field_name("object")
-                case "await_expression" | "parenthesized_expression" | "non_null_expression":
-                    node = node.named_children[0] if node.named_children else None
-                case "identifier" | "this" | "super":
-                    return (text_of(node), *reversed(parts))
-                case _:
-                    return ("", *reversed(parts)) if parts and parts[-1] != CALLED else ()
-        return ()
+        return read_chain(node, _LINKS, _NAMES, self._module)
+
+    def _module(self, node: Any) -> Chain | None:
+        """Return the name under which a module is recorded that ``require`` names."""
+        request = _required(node)
+        if not request:
+            return None
+        self.imports[f"require({request})"] = f"{request}#="
+        return (f"require({request})",)
 
 
-def read_javascript(path: str, suffix: str, source: bytes) -> JavaScriptFile:
+def read_javascript(path: str, source: bytes) -> JavaScriptFile:
     """Read a JavaScript or TypeScript file; what is not valid is left out."""
     reader = _Reader(path)
-    reader.read(parser_of(*GRAMMARS[suffix]).parse(source).root_node)
+    language = language_of(path)
+    assert language is not None
+    grammar = GRAMMARS[language.grammar]
+    reader.read(parser_of(grammar.package, grammar.entry).parse(source).root_node)
     unit = Unit(
         path,
         path,
@@ -378,5 +337,4 @@ def _required(node: Any) -> str:
     """Return what ``require("./x")`` names, also where a name of it or a call of it is taken."""
     if node is None or node.type != "call_expression" or field_text(node, "function") != "require":
         return ""
-    arguments = node.child_by_field_name("arguments").named_children
-    return (string_of(arguments[0]) if arguments else None) or ""
+    return string_of(next(iter(children_of(node.child_by_field_name("arguments"))), None)) or ""

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from agents.source.python_syntax import PARSE_ERRORS, Definition, imported_names, parse_python
-from agents.source.routes.source import CALLED, Chain, Class, Function, Unit
+from agents.source.python_index import (
+    PARSE_ERRORS,
+    CodeScope,
+    Definition,
+    imported_names,
+    parameters_of,
+    parse_python,
+    read_statements,
+    split_scopes,
+)
+from agents.source.routes.source import Chain, Class, Function, Unit
+from agents.source.syntax_nodes import CALLED
 
 _MOST_PARTS = 30
 """Longest chain that is followed."""
@@ -18,11 +28,10 @@ _SAME_VALUE = ("Optional", "Annotated", "Union", "Type", "ClassVar", "Final", "R
 
 @dataclass(frozen=True, slots=True)
 class PythonFile:
-    """A unit with its syntax tree, which route finders read further."""
+    """A unit with its scopes, which route finders read further."""
 
     unit: Unit
-    tree: ast.Module
-    package: str  # in which relative imports begin
+    scopes: list[CodeScope]
 
 
 def read_python(path: str, module: str, source: bytes | str) -> PythonFile:
@@ -36,20 +45,24 @@ def read_python(path: str, module: str, source: bytes | str) -> PythonFile:
     Raises:
         PARSE_ERRORS: it cannot be parsed.
     """
-    tree = parse_python(source)
+    scopes = split_scopes(parse_python(source))
     package = module if path.endswith("__init__.py") else module.rpartition(".")[0]
-    reader = _Reader(module, package)
-    reader.read(tree.body)
-    unit = Unit(
-        path,
-        module,
-        "Python",
-        reader.imports,
-        reader.functions,
-        reader.classes,
-        {name: chain for name, chain in reader.variables.items() if name not in reader.functions},
-    )
-    return PythonFile(unit, tree, package)
+    bodies = {scope: _read_body(scope) for scope in scopes}
+    imports = [node for body in bodies.values() for node in body.imports]
+    functions = {
+        scope.qualified: _function(module, scope, scope.node, body)
+        for scope, body in bodies.items()
+        if isinstance(scope.node, Definition)
+    }
+    classes = {
+        scope.qualified: _class(module, scope, scope.node, bodies)
+        for scope in scopes
+        if isinstance(scope.node, ast.ClassDef)
+    }
+    top = bodies[scopes[0]]
+    variables = {name: top.variables.get(name, ()) for name in sorted(top.bound) if name not in functions}
+    names = {name: origin for node in imports for name, origin in imported_names(node, package)}
+    return PythonFile(Unit(path, module, "Python", names, functions, classes, variables), scopes)
 
 
 def chain_of(node: ast.expr | None) -> Chain:
@@ -100,50 +113,31 @@ def type_chain(node: ast.expr | None) -> Chain:
 
 @dataclass(slots=True)
 class _Body:
-    """What the statements of one scope use and bind, those of nested scopes aside."""
+    """What the code of one scope uses and binds."""
 
     uses: dict[Chain, None] = field(default_factory=dict)
     variables: dict[str, Chain] = field(default_factory=dict)
     bound: set[str] = field(default_factory=set)
     returns: Chain = ()
     fields: dict[str, Chain] = field(default_factory=dict)  # of self
-    nested: list[Definition | ast.ClassDef] = field(default_factory=list)
     imports: list[ast.Import | ast.ImportFrom] = field(default_factory=list)
 
     def read(self, nodes: Sequence[ast.AST]) -> None:
-        """Read statements or expressions; what a nested function is decorated with is used here, too."""
-        left = list(reversed(nodes))
-        while left:
-            node = left.pop()
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                self.nested.append(node)
-                self.bound.add(node.name)
-                left += node.decorator_list
-                continue
-            if isinstance(node, ast.Import | ast.ImportFrom):
-                self.imports.append(node)
-                continue
-            self._bind(node)
-            if isinstance(node, ast.Attribute | ast.Call | ast.Name):
-                left += self._use(node)
-                continue
-            left += reversed(list(ast.iter_child_nodes(node)))
-
-    def _use(self, node: ast.Attribute | ast.Call | ast.Name) -> list[ast.AST]:
-        """Record a chain, and return what is to be read besides: arguments, and computed beginnings."""
-        if not isinstance(node, ast.Name) or isinstance(node.ctx, ast.Load):
-            chain = chain_of(node)
-            if chain:
-                self.uses[chain] = None
-        inside: list[ast.AST] = []
-        part: ast.expr = node
-        while isinstance(part, ast.Attribute | ast.Call | ast.Await):
-            if isinstance(part, ast.Call):
-                inside += [*part.args, *part.keywords]
-                part = part.func
-            else:
-                part = part.value
-        return inside if isinstance(part, ast.Name) else [*inside, part]
+        """Read statements or expressions."""
+        inner: set[ast.AST] = set()  # parts of chains
+        for statement, expressions in read_statements(nodes):
+            if isinstance(statement, ast.Import | ast.ImportFrom):
+                self.imports.append(statement)
+            for node in (statement, *expressions):
+                self._bind(node)
+                if isinstance(node, ast.Attribute | ast.Call | ast.Name) and node not in inner:
+                    if not isinstance(node, ast.Name) or isinstance(node.ctx, ast.Load):
+                        self.uses[chain_of(node)] = None
+                    part: ast.expr = node
+                    while isinstance(part, ast.Attribute | ast.Call | ast.Await):
+                        part = part.func if isinstance(part, ast.Call) else part.value
+                        inner.add(part)
+        self.uses.pop((), None)
 
     def _bind(self, node: ast.AST) -> None:
         match node:
@@ -173,86 +167,56 @@ class _Body:
                     self._assign(element, ())
 
 
-class _Reader:
-    """Collects the definitions of a module, outer ones first."""
-
-    def __init__(self, module: str, package: str) -> None:
-        self.functions: dict[str, Function] = {}
-        self.classes: dict[str, Class] = {}
-        self.imports: dict[str, str] = {}
-        self.variables: dict[str, Chain] = {}
-        self._module = module
-        self._package = package
-
-    def read(self, body: Sequence[ast.stmt]) -> None:
-        module_body = _Body()
-        module_body.read(body)
-        self._import(module_body)
-        self.variables = {name: module_body.variables.get(name, ()) for name in sorted(module_body.bound)}
-        self._read_nested(module_body, "", "")
-
-    def _read_nested(self, body: _Body, around: str, owner: str) -> None:
-        for node in body.nested:
-            qualified = f"{around}.{node.name}" if around else node.name
-            if isinstance(node, ast.ClassDef):
-                self._read_class(node, qualified)
-            else:
-                self._read_function(node, qualified, owner)
-
-    def _read_class(self, node: ast.ClassDef, qualified: str) -> None:
-        class_body = _Body()
-        class_body.read([*node.body, *node.decorator_list])
-        self._import(class_body)
-        self._read_nested(class_body, qualified, qualified)
-        fields = dict(class_body.variables)
-        for method in (nested for nested in class_body.nested if not isinstance(nested, ast.ClassDef)):
-            body, _ = _function_body(method)
-            for name, chain in body.fields.items():
-                fields.setdefault(name, _of_parameter(chain, body))
-        self.classes[qualified] = Class(
-            name=f"{self._module}.{qualified}",
-            qualified=qualified,
-            line=node.lineno,
-            bases=tuple(chain for base in node.bases if (chain := chain_of(_unsubscripted(base)))),
-            fields=fields,
-            attributes=frozenset(class_body.bound - {nested.name for nested in class_body.nested}),
-            uses=tuple(class_body.uses),
-        )
-
-    def _read_function(self, node: Definition, qualified: str, owner: str) -> None:
-        body, parameters = _function_body(node)
-        self._import(body)
-        returned = type_chain(node.returns) or body.returns
-        self.functions[qualified] = Function(
-            name=f"{self._module}.{qualified}",
-            qualified=qualified,
-            owner=owner,
-            line=node.lineno,
-            end=node.end_lineno or node.lineno,
-            uses=tuple(body.uses),
-            variables={**dict.fromkeys(body.bound | parameters, ()), **body.variables},
-            returns=returned,
-        )
-        self._read_nested(body, qualified, "")
-
-    def _import(self, body: _Body) -> None:
-        for node in body.imports:
-            self.imports.update(imported_names(node, self._package))
+def _read_body(scope: CodeScope) -> _Body:
+    """Read a scope with its own decorators and defaults; decorators of what is nested are used here, too."""
+    body, node = _Body(), scope.node
+    nodes: list[ast.AST] = []
+    if isinstance(node, Definition):
+        for parameter in parameters_of(node):
+            if chain := type_chain(parameter.annotation):
+                body.variables[parameter.arg] = chain
+            if isinstance(parameter.annotation, ast.Subscript):
+                nodes.append(parameter.annotation)
+        nodes += [value for value in (*node.args.defaults, *node.args.kw_defaults) if value is not None]
+    body.bound.update(nested.name for nested in scope.nested)
+    decorated = [definition.node for definition in (scope, *scope.nested)]
+    decorators = [
+        decorator for definition in decorated for decorator in getattr(definition, "decorator_list", ())
+    ]
+    body.read([*nodes, *node.body, *decorators])
+    return body
 
 
-def _function_body(node: Definition) -> tuple[_Body, set[str]]:
-    """Return what a function uses and binds, its decorators and defaults included, and its parameters."""
-    arguments = node.args
-    every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
-    body = _Body()
-    for item in every:
-        if chain := type_chain(item.annotation):
-            body.variables[item.arg] = chain
-    annotations = [item.annotation for item in every if isinstance(item.annotation, ast.Subscript)]
-    defaults = [item for item in (*arguments.defaults, *arguments.kw_defaults) if item is not None]
-    body.read([*node.decorator_list, *annotations, *defaults, *node.body])
-    variadic = [item.arg for item in (arguments.vararg, arguments.kwarg) if item]
-    return body, {*(item.arg for item in every), *variadic}
+def _function(module: str, scope: CodeScope, node: Definition, body: _Body) -> Function:
+    parameters = (*parameters_of(node), *(item for item in (node.args.vararg, node.args.kwarg) if item))
+    names = body.bound.union(item.arg for item in parameters)
+    return Function(
+        name=f"{module}.{scope.qualified}",
+        qualified=scope.qualified,
+        owner=scope.around.qualified if scope.around and isinstance(scope.around.node, ast.ClassDef) else "",
+        line=node.lineno,
+        end=node.end_lineno or node.lineno,
+        uses=tuple(body.uses),
+        variables={**dict.fromkeys(names, ()), **body.variables},
+        returns=type_chain(node.returns) or body.returns,
+    )
+
+
+def _class(module: str, scope: CodeScope, node: ast.ClassDef, bodies: Mapping[CodeScope, _Body]) -> Class:
+    body = bodies[scope]
+    fields = dict(body.variables)
+    for method in [bodies[nested] for nested in scope.nested if isinstance(nested.node, Definition)]:
+        for name, chain in method.fields.items():
+            fields.setdefault(name, _of_parameter(chain, method))
+    return Class(
+        name=f"{module}.{scope.qualified}",
+        qualified=scope.qualified,
+        line=node.lineno,
+        bases=tuple(chain for base in node.bases if (chain := chain_of(_unsubscripted(base)))),
+        fields=fields,
+        attributes=frozenset(body.bound - {nested.name for nested in scope.nested}),
+        uses=tuple(body.uses),
+    )
 
 
 def _of_parameter(chain: Chain, body: _Body) -> Chain:

@@ -3,40 +3,47 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from agents.source.python_syntax import Definition
+from agents.source.python_index import CodeScope, read_statements
 from agents.source.routes.mounts import Key
 from agents.source.routes.python_source import PythonFile, chain_of
 from agents.source.routes.resolve import Entity, Resolver, Scope
 from agents.source.routes.route import Route
-from agents.source.routes.source import Class, Unit
+from agents.source.routes.source import Chain, Class, Unit
 
 VERBS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS")
 
+Place = tuple[int, str]
+"""Index and keyword of an argument; ``-1`` for one that has only a keyword."""
+
 _DEEPEST = 10
-_NESTED = (ast.stmt, ast.excepthandler, ast.match_case)
-"""Nodes that hold statements, or are some."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallSite:
-    """A call, and the name that its value is bound to; empty for none."""
+    """A call, the chain that it calls, and the name that its value is bound to; empty for none."""
 
     node: ast.Call
     scope: Scope
+    chain: Chain
     bound: str = ""
+
+    @property
+    def name(self) -> str:
+        """The last name of the chain, such as ``get`` of ``app.router.get``."""
+        return self.chain[-1] if self.chain else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Decorated:
     """A function or class and one of its decorators."""
 
-    node: Definition | ast.ClassDef
     qualified: str
     decorator: ast.expr
     scope: Scope  # around it
+    site: CallSite | None = None  # the decorator if it calls a method
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +73,8 @@ class PythonTree:
     def __init__(self, files: Sequence[PythonFile], resolver: Resolver) -> None:
         self.resolver = resolver
         self._modules = resolver.modules
-        self.sites = [_Walker(file).sites for file in files]
+        self.sites = [_sites_of(file) for file in files]
+        self.calls = [site for sites in self.sites for site in sites.calls]
         self._sites = {sites.file.unit.path: sites for sites in self.sites}
 
     def module(self, dotted: str, scope: Scope) -> Unit | None:
@@ -155,12 +163,21 @@ class PythonTree:
             return (entity.unit.path, entity.variable)
         return (scope.unit.path, ".".join(chain))
 
-    def method_called(self, each: Decorated) -> tuple[ast.Call, str, Key | None] | None:
-        """Return a decorator that calls a method, the method's name and its object; None of any other."""
-        call = each.decorator
-        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
-            return None
-        return call, call.func.attr, self.key(call.func.value, each.scope)
+    def text_at(self, site: CallSite, place: Place) -> str | None:
+        """Return the text of an argument."""
+        return self.text(argument(site.node, place), site.scope)
+
+    def texts_at(self, site: CallSite, place: Place) -> list[str]:
+        """Return the texts of an argument that is a list."""
+        return self.texts(argument(site.node, place), site.scope)
+
+    def key_at(self, site: CallSite, place: Place) -> Key | None:
+        """Return the object that an argument names."""
+        return self.key(argument(site.node, place), site.scope)
+
+    def handler_at(self, site: CallSite, place: Place) -> Handler | None:
+        """Return the handler that an argument names."""
+        return self.handler(argument(site.node, place), site.scope)
 
     def bound_key(self, site: CallSite) -> Key | None:
         """Return the object that a call makes."""
@@ -248,8 +265,9 @@ def owner_of(node: ast.Call) -> ast.expr | None:
     return node.func.value if isinstance(node.func, ast.Attribute) else None
 
 
-def argument(node: ast.Call, index: int, name: str) -> ast.expr | None:
-    """Return an argument by its index or its name; ``-1`` for one that has only a name."""
+def argument(node: ast.Call, place: Place) -> ast.expr | None:
+    """Return an argument of a call."""
+    index, name = place
     for keyword in node.keywords:
         if keyword.arg == name:
             return keyword.value
@@ -257,69 +275,56 @@ def argument(node: ast.Call, index: int, name: str) -> ast.expr | None:
     return None if isinstance(value, ast.Starred) else value
 
 
-class _Walker:
-    """Collects the sites of a file, outer ones first."""
-
-    def __init__(self, file: PythonFile) -> None:
-        self.sites = Sites(file)
-        self._unit = file.unit
-        self._read(file.tree.body, Scope(file.unit), "")
-
-    def _read(self, nodes: Sequence[ast.AST], scope: Scope, around: str) -> None:
-        left = list(reversed(nodes))  # and no recursion: each elif is nested in the one before
-        while left:
-            node = left.pop()
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                self._definition(node, scope, around)
-                continue
-            if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
-                self._assignment(node, scope, around)
-            for call, bound in _calls(node):
-                self.sites.calls.append(CallSite(call, scope, bound))
-            left += reversed(_statements(node))
-
-    def _definition(self, node: Definition | ast.ClassDef, scope: Scope, around: str) -> None:
-        qualified = f"{around}.{node.name}" if around else node.name
-        for decorator in node.decorator_list:
-            self.sites.decorated.append(Decorated(node, qualified, decorator, scope))
-        if isinstance(node, ast.ClassDef):
-            inner = Scope(self._unit, owner=self._unit.classes.get(qualified))
-        else:
-            function = self._unit.functions.get(qualified)
-            inner = Scope(self._unit, function, scope.owner if function and function.owner else None)
-        self._read(node.body, inner, qualified)
-
-    def _assignment(
-        self, node: ast.Assign | ast.AnnAssign | ast.AugAssign, scope: Scope, around: str
-    ) -> None:
-        if node.value is None:
-            return
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        for target in targets:
-            name = ".".join(chain_of(target))
-            if not name:
-                continue
-            qualified = f"{around}.{name}" if around else name
-            self.sites.assigned.append((qualified, node.value, scope))
-            if not isinstance(node, ast.AugAssign):
-                self.sites.constants[qualified] = node.value
+def _sites_of(file: PythonFile) -> Sites:
+    """Return the sites of a file in its order, outer ones first."""
+    unit, sites = file.unit, Sites(file)
+    around: dict[CodeScope | None, Scope] = {None: Scope(unit)}
+    calls: list[tuple[int, CallSite]] = []
+    for code in file.scopes:
+        outer = around[code.around]
+        for decorator in getattr(code.node, "decorator_list", ()):
+            site = None
+            if isinstance(decorator, ast.Call) and isinstance(func := decorator.func, ast.Attribute):
+                site = CallSite(decorator, outer, chain_of(func) or ("", func.attr))
+            sites.decorated.append(Decorated(code.qualified, decorator, outer, site))
+        function = unit.functions.get(code.qualified)
+        scope = Scope(unit, function, outer.owner if function and function.owner else None)
+        if isinstance(code.node, ast.ClassDef):
+            scope = Scope(unit, owner=unit.classes.get(code.qualified))
+        around[code] = scope
+        line = 0
+        for statement, expressions in read_statements(code.node.body):
+            line = getattr(statement, "lineno", line)
+            if isinstance(statement, ast.Assign | ast.AnnAssign | ast.AugAssign):
+                _assign(sites, statement, scope, code.qualified)
+            bound, value = _bound(statement)
+            calls += [
+                (line, CallSite(node, scope, chain_of(node.func), bound if node is value else ""))
+                for node in expressions
+                if isinstance(node, ast.Call)
+            ]
+    sites.calls.extend(site for _, site in sorted(calls, key=lambda pair: pair[0]))
+    return sites
 
 
-def _statements(node: ast.AST) -> list[ast.AST]:
-    return [child for child in ast.iter_child_nodes(node) if isinstance(child, _NESTED)]
-
-
-def _calls(node: ast.AST) -> Iterator[tuple[ast.Call, str]]:
-    """Yield the calls in a statement's own expressions, and what the outermost is bound to."""
-    bound = ""
-    if isinstance(node, ast.Assign) and len(node.targets) == 1:
-        bound = ".".join(chain_of(node.targets[0]))
-    elif isinstance(node, ast.AnnAssign):
-        bound = ".".join(chain_of(node.target))
-    outermost = getattr(node, "value", None)
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, _NESTED):
+def _assign(
+    sites: Sites, node: ast.Assign | ast.AnnAssign | ast.AugAssign, scope: Scope, around: str
+) -> None:
+    if node.value is None:
+        return
+    for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+        name = ".".join(chain_of(target))
+        if not name:
             continue
-        for inner in ast.walk(child):
-            if isinstance(inner, ast.Call):
-                yield inner, bound if inner is outermost else ""
+        qualified = f"{around}.{name}" if around else name
+        sites.assigned.append((qualified, node.value, scope))
+        if not isinstance(node, ast.AugAssign):
+            sites.constants[qualified] = node.value
+
+
+def _bound(node: ast.AST) -> tuple[str, ast.expr | None]:
+    """Return the only name that a statement binds, and the expression that it binds it to."""
+    match node:
+        case ast.Assign(targets=[target]) | ast.AnnAssign(target=target):
+            return ".".join(chain_of(target)), node.value
+    return "", None

@@ -15,7 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from agents.source.routes.modules import Modules
-from agents.source.routes.source import CALLED, Chain, Class, Function, Unit
+from agents.source.routes.source import Chain, Class, Function, Unit
+from agents.source.syntax_nodes import CALLED
 from pipeline.model.frames import MODULE
 
 _DEEPEST = 12

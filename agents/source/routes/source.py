@@ -11,9 +11,6 @@ from dataclasses import dataclass, field
 
 Chain = tuple[str, ...]
 
-CALLED = "()"
-"""The part of a chain that stands for the result of a call."""
-
 
 @dataclass(frozen=True, slots=True)
 class Function:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import aiohttp
 
-from agents.gateway.pyroscope_push import push_messages
+from agents.gateway.pyroscope_push import PUSH
 from agents.profiles.formats import Measure, Sample
 from agents.profiles.formats.writers import WRITERS
 
@@ -124,11 +124,11 @@ def percentile(values: list[float], share: float) -> float:
 
 
 def _request(number: int, turn: int, variant: Variant) -> bytes:
-    message = push_messages()["Request"]()
+    message = PUSH["Request"]()
     series = message.series.add()
     for name, value in (("service_name", f"bench-{number % SERVICES}"), ("hostname", f"host-{number}")):
         series.labels.add(name=name.encode(), value=value.encode())
-    series.samples.add(raw_profile=variant.content, id=f"{number}-{turn}".encode())
+    series.samples.add(raw_profile=variant.content, ID=f"{number}-{turn}".encode())
     return bytes(message.SerializeToString())
 
 

@@ -14,7 +14,8 @@ import pytest
 
 from pipeline.backtest.flow import Flow
 from pipeline.messages.events import DETECTED, RESOLVED
-from pipeline.messages.inputs import encode_change, encode_metric_points, encode_profile
+from pipeline.messages.inputs import encode_change
+from pipeline.messages.measurements import encode_metric_points, encode_profile
 from pipeline.model import MetricPoints, Record, Scan
 from pipeline.settings.config import Settings
 from pipeline.settings.workloads import Workload

@@ -17,9 +17,9 @@ import pytest
 from click.testing import CliRunner
 
 from agents.gateway.rate_plan import Need, plan_rate
-from agents.host.fleet import FleetClient
+from agents.host.fleet import FleetClient, ServiceDemand
 from agents.host.fleet.status import SILENT_S
-from agents.host.numbers import Demand, State
+from agents.host.numbers import State
 from agents.host.rules_file import HostConfig, parse_fleet_config
 from agents.host.rules_source import GatewayRules, status_of
 from agents.host.service import message_queue
@@ -93,7 +93,9 @@ def test_planned_rates_come_with_the_answer_to_a_status(tmp_path: Path) -> None:
         wait_for(lambda: configs)
         assert source.planned() == {}
         bench.now += SILENT_S
-        source.report(replace(STATE, planned={"shop": Demand(0.00005, 1000.0, 0.0)}))
+        source.report(
+            replace(STATE, planned={"shop": ServiceDemand(threshold=0.00005, cpus=1000.0, rate_hz=0.0)})
+        )
         found: dict[str, float] = {}
 
         def came() -> bool:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agents.metrics import Reading, Readings, read_otlp_json, read_otlp_metrics
 from agents.metrics.exponential import Exponential
-from agents.metrics.otlp import otlp_metric_messages
+from agents.metrics.otlp import OTLP_METRICS
 from pipeline.model.errors import InvalidMessage
 from tests.support.metric_senders import add_metric, add_point, otlp_request
 
@@ -106,7 +106,7 @@ def test_json_says_the_same() -> None:
     data = add_metric(request, "took", "s").histogram
     data.aggregation_temporality = CUMULATIVE
     add_point(data, 20.0, 5.0, bucket_counts=[1, 2, 3], explicit_bounds=[0.1, 0.5])
-    spelt = otlp_metric_messages("string")["Request"].FromString(request.SerializeToString())
+    spelt = OTLP_METRICS.as_json["Request"].FromString(request.SerializeToString())
     text = json_format.MessageToJson(spelt)
     assert '"explicitBounds"' in text
     assert read_otlp_json(text.encode()) == read(request)

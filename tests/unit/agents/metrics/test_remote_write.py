@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from agents.metrics import Readings, read_remote_write
 from agents.metrics.exponential import Exponential
-from agents.metrics.remote_write import V2_TYPE, remote_write_messages
+from agents.metrics.remote_write import REMOTE_WRITE, V2_TYPE
 from pipeline.model.errors import InvalidMessage
 from tests.support.metric_senders import write_request
 
@@ -46,7 +46,7 @@ def test_types_that_a_former_request_said_count() -> None:
 
 
 def test_series_of_version_2() -> None:
-    request = remote_write_messages(2)["Request"]()
+    request = REMOTE_WRITE[2]["Request"]()
     request.symbols.extend([b"", b"__name__", b"took_bucket", b"le", b"0.5", b"seconds"])
     series = request.timeseries.add(labels_refs=[1, 2, 3, 4])
     series.metadata.type, series.metadata.unit_ref = 3, 5
@@ -65,7 +65,7 @@ def test_series_of_version_2() -> None:
 
 
 def test_native_histograms_are_exponential_ones() -> None:
-    request = remote_write_messages(1)["Request"]()
+    request = REMOTE_WRITE[1]["Request"]()
     series = request.timeseries.add()
     series.labels.add(name=b"__name__", value=b"took")
     histogram = series.histograms.add(schema=2, zero_count_int=1, zero_threshold=1e-9, timestamp=1000)

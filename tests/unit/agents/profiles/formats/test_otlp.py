@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from agents.profiles.formats import Measure, ProfileSource, parse, read_profile
-from agents.profiles.formats.otlp import OtlpFormat, otlp_messages
+from agents.profiles.formats.otlp import OTLP, OtlpFormat
 from pipeline.model.errors import ConfigError
 from tests.support.profile_files import otlp
 
-OTLP = OtlpFormat()
+FORMAT = OtlpFormat()
 
 
 def changed(*samples: dict[str, object], **tables: dict[str, object]) -> bytes:
-    data = otlp_messages()["ProfilesData"].FromString(otlp())
+    data = OTLP["ProfilesData"].FromString(otlp())
     (profile,) = data.resource_profiles[0].scope_profiles[0].profiles
     for sample in samples:
         profile.samples.add(**sample)
@@ -23,7 +23,7 @@ def changed(*samples: dict[str, object], **tables: dict[str, object]) -> bytes:
 
 
 def test_files_lines_and_addresses() -> None:
-    records = list(read_profile(OTLP, ProfileSource.of(changed({"stack_index": 3, "values": [2]}))).records)
+    records = list(read_profile(FORMAT, ProfileSource.of(changed({"stack_index": 3, "values": [2]}))).records)
     assert records == [
         (("main (/srv/app.go:5)", "work"), 3),
         (("main (/srv/app.go:5)",), 1),
@@ -32,11 +32,11 @@ def test_files_lines_and_addresses() -> None:
 
 
 def test_time_has_its_period() -> None:
-    parsed = parse(OTLP, otlp(("cpu", "nanoseconds"), period=1))
+    parsed = parse(FORMAT, otlp(("cpu", "nanoseconds"), period=1))
     assert parsed.measure == Measure("cpu", "nanoseconds", 1)
     assert parsed.samples == 4
     with pytest.raises(ConfigError, match="has no value 'wall': there are cpu"):
-        parse(OTLP, otlp(("cpu", "nanoseconds")), "wall")
+        parse(FORMAT, otlp(("cpu", "nanoseconds")), "wall")
 
 
 @pytest.mark.parametrize(
@@ -49,12 +49,12 @@ def test_time_has_its_period() -> None:
     ],
 )
 def test_what_makes_no_sense_is_invalid(sample: dict[str, object]) -> None:
-    parsed = parse(OTLP, changed(sample, stack_table={"location_indices": [77, -2]}))
+    parsed = parse(FORMAT, changed(sample, stack_table={"location_indices": [77, -2]}))
     assert (parsed.samples, parsed.invalid) == (4, 1)
     assert parsed.first_invalid.startswith("sample 3")
 
 
 @pytest.mark.parametrize("data", [b"", otlp()[:-3], b"\x0a\xff", b"\xff" * 9])
 def test_damage_is_one_invalid_record(data: bytes) -> None:
-    parsed = parse(OTLP, data)
+    parsed = parse(FORMAT, data)
     assert (dict(parsed.stacks), parsed.invalid) == ({}, 1)

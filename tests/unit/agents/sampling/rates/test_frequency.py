@@ -15,7 +15,6 @@ from agents.sampling.rates import (
     adjust_as_published,
     config_for,
     first_state,
-    fit_theta,
 )
 from pipeline.model import FloatArray
 
@@ -98,13 +97,3 @@ def test_functions_come_as_they_are_seen() -> None:
     state = adjust(first_state(config), np.array([500.0]), WINDOW_S, config)
     state = adjust(state, np.array([0.0, 500.0]), WINDOW_S, config)
     assert state.shares.tolist() == [0.0, 1.0]
-
-
-def test_initialisation_leaves_small_changes_alone() -> None:
-    rng = np.random.default_rng(4)
-    costs = [QUIET * rng.uniform(0.8, 1.2, 4) for _ in range(200)] + [BUSY] * 3
-    windows = [rng.multinomial(2000, one / one.sum()).astype(float) for one in costs]
-    theta = fit_theta(windows)
-    assert 0.001 < theta < 0.02
-    with pytest.raises(ValueError, match="two windows"):
-        fit_theta(windows[:1])

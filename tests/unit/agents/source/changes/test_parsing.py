@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.source.changes.definitions import decode_answer, read_definitions
+from agents.source.changes.definitions import read_definitions
 from agents.source.changes.diff import parse_patch
 from agents.source.changes.git import Repository
 from agents.source.changes.git_output import (
@@ -21,8 +21,9 @@ from agents.source.changes.git_output import (
 )
 from agents.source.changes.languages import language_of
 from agents.source.changes.modules import module_of_source
-from agents.source.changes.subroutines import MAX_NAME, compare_python
-from agents.source.parser_process import MAX_ENDS
+from agents.source.changes.subroutines import compare_python
+from agents.source.parser_process import MAX_ENDS, decode_answer
+from agents.source.python_index import MAX_NAME
 from agents.source.syntax import MAX_DEPTH, Definition, Question, touched_definitions
 from tests.support.repositories import Work
 
@@ -95,8 +96,10 @@ def test_answers_that_are_none() -> None:
         b"[" * 9999,
         b"\xff",
     ]
-    answers = [decode_answer(line) for line in lines]
-    assert answers == [[], None, None, None, [Definition("3", ("[]",))], None, None, None]
+    answers = [decode_answer(list[Definition], line) for line in lines]
+    assert answers[0].value == []
+    assert {answer.value for answer in answers[1:]} == {None}
+    assert {answer.failure for answer in answers[1:]} == {"ended its parser"}
 
 
 def test_manifests_made_to_be_slow() -> None:

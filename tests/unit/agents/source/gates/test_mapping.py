@@ -323,6 +323,11 @@ def test_wrappers_of_other_modules_are_known_by_a_name_of_their_own() -> None:
         pytest.param("def on(n): return conf.get(n)\ndef f(): on(x)", [2], id="through a wrapper"),
         pytest.param("def on(n=G): return conf.get(n)\ndef f(): on()", [2], id="a wrapper's default"),
         pytest.param(
+            "class C:\n def on(self): return conf.get(self)\n def f(self): self.on()",
+            [3],
+            id="a wrapper's own object",
+        ),
+        pytest.param(
             "class C:\n def of(self, n): return self.conf.get(n)\ndef f(): rates.of(x)",
             [],
             id="perhaps through a wrapper, perhaps not",
