@@ -60,16 +60,16 @@ Columns = dict[str, str]
 """Columns that an insert gives, with their types: those without a default."""
 
 
-def tables_of(client: Client) -> dict[str, Columns]:
+def tables_of(client: Client) -> dict[Table, Columns]:
     """Return the columns of every table."""
     rows = client.query(
         "SELECT table, name, type FROM system.columns"
         " WHERE database = currentDatabase() AND default_kind = '' ORDER BY table, position"
     ).result_rows
-    tables: dict[str, Columns] = {}
+    tables: dict[Table, Columns] = {}
     for table, name, type_ in rows:
         if table in COLUMNS:
-            tables.setdefault(str(table), {})[str(name)] = str(type_)
+            tables.setdefault(cast("Table", table), {})[str(name)] = str(type_)
     return tables
 
 
@@ -89,9 +89,9 @@ def value_of(type_: str, *, text: str = "x", moment: float = int(WHEN * 1000)) -
     return next((value for name, value in values.items() if inner.startswith(name)), 1)
 
 
-def former_columns(client: Client, name: str) -> dict[str, list[Columns]]:
+def former_columns(client: Client, name: str) -> dict[Table, list[Columns]]:
     """Migrate version by version; return the columns that workers of any version insert, by table."""
-    former: dict[str, list[Columns]] = {}
+    former: dict[Table, list[Columns]] = {}
     for version in VERSIONS:
         migrate.apply(client, name, last=version)
         for table, columns in tables_of(client).items():
@@ -115,7 +115,7 @@ def test_inserts_of_every_former_version_work_after_all_migrations(database: tup
             assert_readable(store, f"x{turn}", former, turn + 1)
 
 
-def assert_readable(store: Store, service: str, tables: Iterable[str], turns: int) -> None:
+def assert_readable(store: Store, service: str, tables: Iterable[Table], turns: int) -> None:
     """Check that the present code reads the rows, and fills what the inserts left out."""
     span = (WHEN - 60, WHEN + 60)
     assert store.series(SeriesQuery("gcpu", service, *span, 60.0)).totals.sum() == 1

@@ -55,15 +55,15 @@ def _begin_a_weekend(rng: np.random.Generator) -> FloatArray:
 
 def _lose_a_large_part(_: np.random.Generator) -> FloatArray:
     """Return the course of shares when a twentieth of the service's cost goes away."""
-    course: FloatArray = np.ones((SERIES, 1)) * np.where(TIME >= AT, 1 / 0.95, 1.0)
-    return course
+    return np.ones((SERIES, 1)) * np.where(TIME >= AT, 1 / 0.95, 1.0)
 
 
 def _wander(rng: np.random.Generator, times: float = 1.0) -> FloatArray:
     """Return the course of subroutines that wander by ``times`` 1 to 3 %, correlated over two hours."""
     remains = np.exp(-1 / 12)
     drawn = rng.standard_normal((SERIES, len(TIME))) * np.sqrt(1 - remains**2)
-    return 1 + times * rng.uniform(0.01, 0.03, (SERIES, 1)) * lfilter([1], [1, -remains], drawn)
+    course: FloatArray = 1 + times * rng.uniform(0.01, 0.03, (SERIES, 1)) * lfilter([1], [1, -remains], drawn)
+    return course
 
 
 def _be_named_anew(_: np.random.Generator) -> FloatArray:
