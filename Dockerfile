@@ -4,7 +4,7 @@
 FROM python:3.11.13-slim-bookworm@sha256:86adf8dbadc3d6e82ee5dd2c74bec2e1c2467cdad47886280501df722372d2e1 AS build
 WORKDIR /src
 
-# uv installs the locked subset that runs in production (no extras) and checks its hashes.
+# uv installs the locked subset that runs in production (the extra server) and checks its hashes.
 COPY requirements.lock ./
 RUN sed -n '/^uv==/,/[^\\]$/p' requirements.lock > uv.lock \
  && pip install --no-cache-dir --require-hashes --only-binary :all: -r uv.lock \
@@ -15,7 +15,7 @@ COPY pipeline pipeline
 COPY agents agents
 COPY loadgen loadgen
 RUN uv pip install --no-cache --python /opt/smidgen/bin/python \
-    --constraints requirements.lock --build-constraints requirements.lock .
+    --constraints requirements.lock --build-constraints requirements.lock '.[server]'
 
 FROM python:3.11.13-slim-bookworm@sha256:86adf8dbadc3d6e82ee5dd2c74bec2e1c2467cdad47886280501df722372d2e1
 # git reads the commits that changes and webhooks publish. Sources are parsed by libraries of the lock: no ctags.

@@ -66,7 +66,7 @@ figures: $(READY) ## Draw the figures of docs/maths and docs/sampling.md again
 lab: $(READY) ## Judge commits of the demo's shop by replayed traffic; some minutes (LAB_ARGS="--repeats 10")
 	@$(BIN)/smidgen lab $(LAB_ARGS)
 
-schemas: $(READY) ## Rewrite docs/asyncapi.yaml, docs/schemas, docs/commands.md and the steps in docs/tables.md from the code
+schemas: $(READY) ## Rewrite docs/asyncapi.yaml, docs/schemas, docs/commands.md and docs/steps.md from the code
 	@$(BIN)/smidgen topics schemas --output docs
 	@$(BIN)/python -m tests.support.step_tables
 	@$(BIN)/python -m tests.support.command_reference
@@ -74,7 +74,7 @@ schemas: $(READY) ## Rewrite docs/asyncapi.yaml, docs/schemas, docs/commands.md 
 lock: $(READY) ## Rewrite requirements.lock from pyproject.toml (UPGRADE=1 takes newer versions)
 	@cp requirements.lock requirements.lock.new
 	@$(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --fork-strategy fewest \
-	  --extra embedded --extra forest --extra grpc --extra dev --generate-hashes --no-header --no-annotate \
+	  --extra all --extra dev --generate-hashes --no-header --no-annotate \
 	  --no-emit-index-url --no-emit-find-links $(if $(UPGRADE),--upgrade) --output-file requirements.lock.new
 	@{ echo "# Every version and hash, for Python 3.11 and newer. Written by: make lock"; \
 	   cat requirements.lock.new; } > requirements.lock

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,18 +24,15 @@ def loadgen() -> None:
     """Simulate fleets whose truth is known."""
 
 
-@dataclass(frozen=True, slots=True)
-class _FleetRequest:
-    scenario: str = option(metavar="FILE|PRESET", help="What to simulate.")
-    seed: int = seed_option(help="Seed of every draw.")
-    out: Path | None = option(kind=FOLDER, help="Folder for the data set.")
-    publish: bool = option(help="Send the same data through Kafka as agents would.")
-
-
 @loadgen.command()
-@takes(_FleetRequest)
-@settings_options("broker", "topics", "idempotent_producer", "log_level")
-def fleet(request: _FleetRequest, settings: Settings) -> None:
+@takes
+def fleet(
+    scenario: str = option(metavar="FILE|PRESET", help="Scenario to simulate."),
+    seed: int = seed_option(help="Seed of every draw."),
+    out: Path | None = option(kind=FOLDER, help="Folder for the data set."),
+    publish: bool = option(help="Send the same data through Kafka as agents would."),
+    settings: Settings = settings_options("broker", "topics", "idempotent_producer", "log_level"),
+) -> None:
     """Simulate services and write their data sets, or publish them.
 
     Presets: tiny, small, medium, large; steps, gradual, cost-shift, transients, cascade, seasonal, quiet,
@@ -49,13 +45,12 @@ def fleet(request: _FleetRequest, settings: Settings) -> None:
     """
     from loadgen.fleet.scenario import load_scenario
 
-    out = request.out
-    if out is None and not request.publish:
+    if out is None and not publish:
         raise ConfigError("nothing to do: give --out, --publish or both")
-    services = load_scenario(request.scenario).of_each_service()
+    services = load_scenario(scenario).of_each_service()
     for chosen in services:
         folder = out / chosen.service if out and len(services) > 1 else out
-        _simulate_service(settings, chosen, request.seed, folder, publish=request.publish)
+        _simulate_service(settings, chosen, seed, folder, publish=publish)
 
 
 def _simulate_service(
@@ -89,17 +84,14 @@ def _simulate_service(
         console.print(f"{sent:,} messages published", markup=False, highlight=False)
 
 
-@dataclass(frozen=True, slots=True)
-class _FiguresRequest:
-    out: Path = option(kind=FOLDER, help="Folder for the PNG files.")
-    seed: int = seed_option(help="Seed of the noise.")
-
-
 @loadgen.command()
-@takes(_FiguresRequest)
-def figures(request: _FiguresRequest) -> None:
+@takes
+def figures(
+    out: Path = option(kind=FOLDER, help="Folder for the PNG files."),
+    seed: int = seed_option(help="Seed of the noise."),
+) -> None:
     """Draw Figures 1, 8 and 9 of FBDetect's paper from its own parameters."""
     from loadgen.fleet.figures import draw_figures
 
-    for path in draw_figures(request.out, request.seed):
+    for path in draw_figures(out, seed):
         click.echo(path)

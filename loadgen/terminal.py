@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from pipeline.model.errors import ConfigError
+from pipeline.settings.extras import require
 
 
 @contextmanager
@@ -55,6 +55,5 @@ def new_figure(width: float, height: float, **options: Any) -> Any:
     Raises:
         ConfigError: matplotlib, one of the development dependencies, is not installed.
     """
-    if importlib.util.find_spec("matplotlib") is None:
-        raise ConfigError("figures need matplotlib: pip install matplotlib (or 'smidgen[dev]')")
+    require("matplotlib")
     return importlib.import_module("matplotlib.figure").Figure(figsize=(width, height), **options)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import errno
-import gc
-import importlib
 import os
 import sys
-from types import ModuleType
 
 import click
 
 from pipeline import __version__
-from pipeline.commands.shared_group import SharedGroup
+from pipeline.commands.lazy_group import LazyGroup
 from pipeline.model.errors import SmidgenError
 from pipeline.model.threads import SINGLE_THREADED
 from pipeline.settings.config import redact
@@ -67,59 +64,39 @@ COMMANDS = {
 }
 """Subcommand → (module that defines it under its own name, one line of help); loaded when it is called."""
 
-ELSEWHERE = {
+INNER = {
     "release": {
-        "requests": "agents.commands.release_requests",
-        "routes": "agents.commands.routes",
+        "requests": (
+            "agents.commands.release_requests",
+            "Say whether requests cost more in a new release, and which.",
+        ),
+        "routes": ("agents.commands.routes", "Show which handler answers which request, by the source."),
     },
-    "trial": {"bisect": "agents.commands.bisect", "suggest": "agents.commands.suggest"},
+    "trial": {
+        "bisect": ("agents.commands.bisect", "Find the commit that made a cost rise, by builds and runs."),
+        "suggest": ("agents.commands.suggest", "Say whether commits are worth an experiment."),
+    },
+    "agent": {
+        "plan": ("agents.commands.plan", "Say which sampling rate lets a service show a regression."),
+        "webhooks": ("agents.commands.webhooks", "Receive webhooks of GitHub, GitLab and flag services."),
+    },
 }
-"""Group → its commands that another package defines → module that defines the command under its name."""
+"""Group → its commands that another package defines, as in COMMANDS."""
 
+_EXTRAS = {"demo": "embedded", "up": "embedded", "embedded": "embedded", "lab": "embedded", "bench": "all"}
+"""Command → extra that it needs besides ``server``, so that the first missing package names it at once."""
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """Codes of ``OSError`` for a full disk or quota; the error of a command's own file names the file."""
-
-
-def load(name: str) -> ModuleType:
-    """Import a module with the garbage collector off: collecting takes a quarter of start-up."""
-    if name in sys.modules:
-        return sys.modules[name]
-    gc.disable()
-    try:
-        return importlib.import_module(name)
-    finally:
-        gc.freeze()  # nor is it looked through later
-        gc.enable()
-
-
-class LazyGroup(click.Group):
-    """A group that imports a subcommand's module only when it is used: ``--help`` stays instant."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the subcommands in the order of a first use."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the module of a subcommand and return it."""
-        if cmd_name not in COMMANDS:
-            return None
-        module = load(COMMANDS[cmd_name][0])
-        command: click.Command = getattr(module, cmd_name)
-        if isinstance(command, SharedGroup):
-            command.elsewhere = ELSEWHERE[cmd_name]
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the subcommands without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="smidgen")
 def smidgen() -> None:
     """Catch performance regressions as small as 0.005 % of a service's CPU, each once, with its cause."""
+
+
+smidgen.table, smidgen.inner = COMMANDS, INNER
 
 
 def main() -> None:
@@ -144,6 +121,8 @@ def run(arguments: list[str]) -> int:
         return _fail(f"{path}: {error.format_message()}")
     except SmidgenError as error:
         return _fail(f"smidgen: {error}")
+    except ModuleNotFoundError as error:
+        return _fail_without(error, arguments)
     except (click.Abort, KeyboardInterrupt):
         return 130
     except RuntimeError as error:
@@ -156,6 +135,16 @@ def run(arguments: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # lest what is left of it fails once more at the end
         return _fail(f"smidgen: standard output: {error.strerror}")
     return result if isinstance(result, int) else 0
+
+
+def _fail_without(error: ModuleNotFoundError, arguments: list[str]) -> int:
+    """Say what to install, unless the module that is missing is none of ours."""
+    from pipeline.settings.extras import installation_hint
+
+    hint = installation_hint(error.name or "", _EXTRAS.get(" ".join(arguments[:1]), ""))
+    if hint is None:
+        raise error
+    return _fail(f"smidgen: {hint}")
 
 
 def _fail(text: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import inspect
 import os
 import shutil
 import tempfile
@@ -69,6 +70,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--kafka", choices=("auto", "require", "all", "off"), default="auto", help=_KAFKA)
     parser.addoption("--calibrate", action="store_true", help="also run what needs many seeds or minutes")
     parser.addoption("--pictures", metavar="FOLDER", help="keep the pictures of the dashboard's pages there")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test that is a coroutine function in a loop of its own."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = inspect.signature(pyfuncitem.obj).parameters
+    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+    return True
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -9,7 +9,6 @@ import click
 
 from agents.commands.options import (
     agent_settings,
-    checked_by,
     host_option,
     labels_option,
     release_option,
@@ -27,8 +26,9 @@ from agents.publishing.broker import publish_once, quiet_client
 from agents.sampling.agent import DEFAULT_HZ, Plan, run_agent, with_change
 from agents.sampling.kernels import AUTO, CALL_GRAPHS, CallGraph, kernel_names
 from agents.source.changes import Repository, read_change
-from pipeline.commands.options import FiniteRange, Moment
-from pipeline.commands.terminal import escape_controls
+from pipeline.commands.lazy_group import LazyGroup
+from pipeline.commands.request import Moment, argument, option, takes
+from pipeline.commands.terminal import print_lines
 from pipeline.files.outputs import check_outputs, replacing
 from pipeline.files.values import duration_s_of
 from pipeline.kafka import bootstrap_servers
@@ -59,104 +59,66 @@ INTERVAL_S = 2.0
 LOCAL_INTERVAL_S = 1.0
 """As fine as the windows that ``smidgen up`` counts: its scans then see twice as much in the same time."""
 
-_value_option = click.option(
-    "--value",
-    default="",
+_value_option = option(
+    "",
     metavar="NAME",
-    help="What to count where a file has several: cpu, wall, alloc_space, … (default: samples or CPU time).",
+    help="Measure to count where a file has several: cpu, wall, alloc_space, … (default: samples or CPU "
+    "time).",
 )
-_period_option = click.option(
-    "--period",
-    type=FiniteRange(1e-9, 1e18),
+_period_option = option(
+    least=1e-9,
+    most=1e18,
     metavar="NUMBER",
-    default=None,
-    callback=lambda _context, _parameter, value: value or 0.0,
     help="Weight of one sample in the file's unit, where the file does not say it.",
 )
 
 
-@click.group()
+@click.group(cls=LazyGroup)
 def agent() -> None:
     """Sample a live process, import stack samples, or receive webhooks, and publish them."""
 
 
 @agent.command(context_settings={"allow_interspersed_args": False}, epilog=_RUN_EXAMPLES)
-@service_option
-@click.option("--pid", type=click.IntRange(min=1), help="Process to sample; or give a command after --.")
-@click.option(
-    "--kernel",
-    type=click.Choice(kernel_names()),
-    default=AUTO,
-    show_default=True,
-    help="What samples; auto looks at what the process runs.",
-)
-@click.option(
-    "--hz",
-    type=click.IntRange(1, 1000),
-    default=DEFAULT_HZ,
-    show_default=True,
-    help="Samples a second and thread.",
-)
-@click.option(
-    "--interval",
-    "interval_s",
-    metavar="DURATION",
-    callback=checked_by(sampling_interval_s),
-    help="One message is published per interval; intervals begin at its multiples. "
-    "[default: 2s; 1s where smidgen up runs]",
-)
-@click.option("--native", is_flag=True, help="Frames of C, C++, Rust and Cython extensions too.")
-@click.option("--subprocesses", is_flag=True, help="Sample the processes that the process starts, too.")
-@click.option("--idle", is_flag=True, help="Count threads that wait, too: wall-clock time instead of CPU.")
-@click.option("--nonblocking", is_flag=True, help="Never pause the process; some stacks are torn.")
-@click.option(
-    "--call-graph",
-    type=click.Choice(CALL_GRAPHS),
-    default=CALL_GRAPHS[0],
-    show_default=True,
-    help="How perf finds the stacks of compiled code: frame pointers, or debug information at a higher cost.",
-)
-@host_option
-@release_option
-@labels_option
-@click.option(
-    "--changes",
-    "repository",
-    type=click.Path(path_type=Path),
-    metavar="REPO",
-    help="Publish the commit that is checked out in this git repository as deployed now.",
-)
-@roots_option
-@click.option(
-    "--buffer",
-    "buffer_bytes",
-    default="64MiB",
-    show_default=True,
-    metavar="SIZE",
-    callback=checked_by(parse_size_bytes),
-    help="Most that waits for the broker during an outage; then the oldest messages are dropped.",
-)
-@agent_settings
-@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+@takes
 def run(
-    settings: Settings,
-    service: str,
-    host: str | None,
-    release: str,
-    labels: dict[str, str],
-    pid: int | None,
-    command: tuple[str, ...],
-    hz: int,
-    interval_s: float | None,
-    buffer_bytes: int,
-    repository: Path | None,
-    source_roots: tuple[str, ...],
-    kernel: str,
-    native: bool,
-    subprocesses: bool,
-    idle: bool,
-    nonblocking: bool,
-    call_graph: CallGraph,
+    service: str = service_option,
+    pid: int | None = option(least=1, help="Process to sample; or give a command after --."),
+    kernel: str = option(
+        AUTO, choices=kernel_names(), help="Kernel that samples; auto chooses by what the process runs."
+    ),
+    hz: int = option(DEFAULT_HZ, least=1, most=1000, help="Samples a second and thread."),
+    interval_s: float | None = option(
+        parse=sampling_interval_s,
+        metavar="DURATION",
+        help="Time between two messages; intervals begin at its multiples. "
+        "[default: 2s; 1s where smidgen up runs]",
+    ),
+    native: bool = option(help="Sample frames of C, C++, Rust and Cython extensions too."),
+    subprocesses: bool = option(help="Sample the processes that the process starts too."),
+    idle: bool = option(help="Count waiting threads too: wall-clock time instead of CPU time."),
+    nonblocking: bool = option(help="Never pause the process; some stacks are torn."),
+    call_graph: CallGraph = option(
+        CALL_GRAPHS[0],
+        choices=CALL_GRAPHS,
+        help="Unwinding of compiled code by perf: frame pointers, or debug information at a higher cost.",
+    ),
+    host: str | None = host_option,
+    release: str = release_option,
+    labels: dict[str, str] = labels_option,
+    repository: Path | None = option(
+        flag="--changes",
+        metavar="REPO",
+        help="Publish the commit that is checked out in this git repository as deployed now.",
+    ),
+    source_roots: tuple[str, ...] = roots_option,
+    buffer_bytes: int = option(
+        "64MiB",
+        parse=parse_size_bytes,
+        metavar="SIZE",
+        help="Memory for messages during an outage of the broker; when it is full, the oldest are dropped.",
+    ),
+    command: tuple[str, ...] = argument(click.UNPROCESSED),
+    settings: Settings = agent_settings,
 ) -> int:
     """Sample a process until it ends (or Ctrl-C), publishing its stacks interval by interval.
 
@@ -172,11 +134,11 @@ def run(
     bootstrap_servers(settings.broker)
     topics = settings.read_topics()
     plan = Plan(
-        source=Source(service, host or socket.gethostname(), release, labels, float(hz)),
-        pid=pid,
-        command=command,
+        source=_source(service, host, release, labels, float(hz)),
         rate_hz=hz,
         interval_s=interval_s or (LOCAL_INTERVAL_S if settings.local else INTERVAL_S),
+        pid=pid,
+        command=command,
         native=native,
         subprocesses=subprocesses,
         idle=idle,
@@ -187,80 +149,81 @@ def run(
     )
     if repository:
         repo = Repository(repository)
-        head = read_change(
-            repo, repo.commit("HEAD"), service=service, time=system_clock(), source_roots=source_roots
+        head = repo.commit("HEAD")
+        plan = with_change(
+            plan, read_change(repo, head, service=service, time=system_clock(), source_roots=source_roots)
         )
-        plan = with_change(plan, head)
     return run_agent(plan, settings, topics, clock=system_clock)
 
 
 @agent.command("import", epilog=_IMPORT_EXAMPLES)
-@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
-@service_option
-@host_option
-@release_option
-@labels_option
-@click.option(
-    "--start",
-    metavar="TIME",
-    type=Moment(duration=None),
-    help="When sampling began, ISO 8601 or epoch seconds; several files follow one another from there "
-    "(default: each ended when it was last written).",
-)
-@click.option(
-    "--duration",
-    "duration_s",
-    default="60s",
-    show_default=True,
-    metavar="DURATION",
-    callback=checked_by(duration_s_of),
-    help="How long each file was sampled.",
-)
-@click.option("--format", "format_", type=click.Choice(format_names()), default=AUTO)
-@_value_option
-@_period_option
-@agent_settings
+@takes
 def import_files(
-    settings: Settings,
-    files: tuple[Path, ...],
-    service: str,
-    host: str | None,
-    release: str,
-    labels: dict[str, str],
-    start: float | None,
-    duration_s: float,
-    format_: str,
-    value: str,
-    period: float,
+    files: tuple[Path, ...] = argument(required=True, metavar="FILE..."),
+    service: str = service_option,
+    host: str | None = host_option,
+    release: str = release_option,
+    labels: dict[str, str] = labels_option,
+    start: float | None = option(
+        kind=Moment(duration=None),
+        help="Time at which sampling began, ISO 8601 or epoch seconds; several files follow one another. "
+        "By default each file ended when it was last written.",
+    ),
+    duration_s: float = option(
+        "60s", parse=duration_s_of, metavar="DURATION", help="Time that each file covers."
+    ),
+    format_: str = option(
+        AUTO, choices=format_names(), help="Format of the files; auto recognises it by content."
+    ),
+    value: str = _value_option,
+    period: float | None = _period_option,
+    settings: Settings = agent_settings,
 ) -> None:
     """Publish profile files of any format that is known, recognised by content."""
     quiet_client(settings)
     topics = settings.read_topics()
-    source = Source(service, host or socket.gethostname(), release, labels)
+    source = _source(service, host, release, labels)
     now = system_clock()
-    request = Import(
-        source, start, duration_s, topics["profiles"].max_message_bytes, format_,
-        latest=now + FUTURE_S, now=now, value=value, period=period,
-    )  # fmt: skip
-    imported = read_files(files, request)
+    imported = read_files(
+        files,
+        Import(
+            source,
+            start,
+            duration_s,
+            topics["profiles"].max_message_bytes,
+            format_,
+            latest=now + FUTURE_S,
+            now=now,
+            value=value,
+            period=period or 0.0,
+        ),
+    )
     publish_once([message for file in imported for message in file.messages], settings, topics)
-    for file in imported:
-        click.echo(escape_controls(file.summary()))
+    print_lines(file.summary() for file in imported)
+
+
+def _source(
+    service: str, host: str | None, release: str, labels: dict[str, str], rate_hz: float = 0.0
+) -> Source:
+    return Source(service, host or socket.gethostname(), release, labels, rate_hz)
 
 
 @agent.command(epilog=_CONVERT_EXAMPLES)
-@click.argument("file", metavar="IN", type=click.Path(path_type=Path))
-@click.argument("out", metavar="[OUT]", default=STDIN, type=click.Path(path_type=Path))
-@click.option("--from", "format_", type=click.Choice(format_names()), default=AUTO, show_default=True)
-@click.option(
-    "--to",
-    "target",
-    type=click.Choice(tuple(WRITERS)),
-    help="Format to write (default: by how OUT ends, else collapsed).",
-)
-@_value_option
-@_period_option
-def convert(file: Path, out: Path, format_: str, target: str | None, value: str, period: float) -> None:
+@takes
+def convert(
+    file: Path = argument(metavar="IN"),
+    out: Path = argument(default=STDIN, metavar="[OUT]"),
+    format_: str = option(
+        AUTO, flag="--from", choices=format_names(), help="Format of IN; auto recognises it by content."
+    ),
+    target: str | None = option(
+        flag="--to",
+        choices=tuple(WRITERS),
+        help="Format to write (default: by the ending of OUT, else collapsed).",
+    ),
+    value: str = _value_option,
+    period: float | None = _period_option,
+) -> None:
     """Write a profile file in another format; - is standard input or output.
 
     Stacks, weights with their unit and period, files and lines are kept as far as both formats have them.
@@ -268,7 +231,7 @@ def convert(file: Path, out: Path, format_: str, target: str | None, value: str,
     """
     written = Path("/dev/stdout") if str(out) == STDIN else out
     check_outputs({"OUT": written}, [file])
-    request = Conversion(writer_for(target or "", str(out)), format_, value, period)
+    request = Conversion(writer_for(target or "", str(out)), format_, value, period or 0.0)
     with opened_profile(file) as source, named(file), replacing(written) as output:
         converted = convert_profile(source, output, request)
-    click.echo(escape_controls(converted.summary(file)), err=True)
+    print_lines([converted.summary(file)], err=True)

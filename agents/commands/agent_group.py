@@ -1,4 +1,4 @@
-"""``smidgen agent``: all of its commands in one group.
+"""``smidgen agent``: the commands that a base install runs, in one group.
 
 The other commands of this package are modules of their own, so that each is imported without the rest.
 """
@@ -7,13 +7,9 @@ from agents.commands.agent import agent
 from agents.commands.fleet import list_agents
 from agents.commands.host import host
 from agents.commands.logs import logs
-from agents.commands.plan import plan
-from agents.commands.webhooks import webhooks
 
 agent.add_command(host)
 agent.add_command(list_agents)
 agent.add_command(logs)
-agent.add_command(plan)
-agent.add_command(webhooks)
 
 __all__ = ["agent"]

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
-import orjson
 from rich.console import Console
 from rich.progress import Progress
-from rich.table import Table
-from rich.text import Text
 
-from pipeline.commands.options import FiniteRange
-from pipeline.commands.terminal import escape_controls, print_note, table_console
+from pipeline.commands.request import argument, json_option, option, takes
+from pipeline.commands.tables import print_json_lines, print_table, text_columns
+from pipeline.commands.terminal import print_note
 from pipeline.files.listing import listed
 from pipeline.model.errors import ConfigError
 from pipeline.model.units import counted
@@ -53,43 +51,22 @@ class _Suspects:
 
 
 @benchmarks.command(name="watch", epilog=_EXAMPLES)
-@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option(
-    "--repo",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Git repository that was measured: its history gives the order, and commits that were not measured.",
-)
-@click.option("--branch", default="HEAD", show_default=True, metavar="REVISION", help="What --repo follows.")
-@click.option(
-    "--last",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Show only changes that the last N measured commits may have made (default: all).",
-)
-@click.option(
-    "--threshold",
-    type=FiniteRange(min=0),
-    default=0.0,
-    show_default=True,
-    help="Relative change from which on one is shown.",
-)
-@click.option(
-    "--alpha",
-    type=FiniteRange(min=0, min_open=True, max=0.5),
-    default=0.05,
-    show_default=True,
-    help="Share of false ones among the changes found.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a change.")
+@takes
 def watch(
-    paths: tuple[Path, ...],
-    repo: Path | None,
-    branch: str,
-    last: int | None,
-    threshold: float,
-    alpha: float,
-    as_json: bool,
+    paths: tuple[Path, ...] = argument(required=True, metavar="PATH..."),
+    repo: Path | None = option(
+        metavar="DIR",
+        help="Git repository that was measured; its history gives the order, and the commits between.",
+    ),
+    branch: str = option("HEAD", metavar="REVISION", help="Branch or revision of --repo."),
+    last: int | None = option(
+        least=1,
+        metavar="N",
+        help="Show only changes that one of the last N measured commits may have made (default: all).",
+    ),
+    threshold: float = option(0.0, least=0, help="Smallest relative change that is shown."),
+    alpha: float = option(0.05, above=0, most=0.5, help="Share of false alarms among the reported changes."),
+    as_json: bool = json_option("a change"),
 ) -> int:
     """Find the commits that made benchmarks slower or faster, for good.
 
@@ -124,10 +101,13 @@ def watch(
     position = {commit.sha: number for number, commit in enumerate(commits)}
     shown = [(change, _suspects(change, history, commits, position)) for change in changes]
     if as_json:
-        for change, suspects in shown:
-            click.echo(orjson.dumps(_to_json(change, suspects, history)).decode())
+        print_json_lines(_to_json(*row, history) for row in shown)
     else:
-        table_console().print(_table(shown, history))
+        title = (
+            f"{counted(len(shown), 'change')} in {counted(len(history.series), 'benchmark')} "
+            f"over {counted(len(history.commits), 'commit')}"
+        )
+        print_table(_COLUMNS, [cells for row in shown for cells in _rows(*row)], title=title)
     return 1 if any(change.worse for change in changes) else 0
 
 
@@ -162,34 +142,29 @@ def _suspects(
     return _Suspects([commit.sha for commit in between], parts, between)
 
 
-def _table(shown: Sequence[tuple[BenchmarkChange, _Suspects]], history: History) -> Table:
-    title = (
-        f"{counted(len(shown), 'change')} in {counted(len(history.series), 'benchmark')} "
-        f"over {counted(len(history.commits), 'commit')}"
+_COLUMNS = text_columns(
+    ("benchmark", "before", "after", "change", "p-value", "", "suspects"), numbers=range(1, 5)
+)
+
+
+def _rows(change: BenchmarkChange, suspects: _Suspects) -> Iterator[tuple[str, ...]]:
+    """Yield the cells of a change with its first suspect, and a row of each further suspect."""
+    cells: tuple[str, ...] = (
+        change.series.name,
+        f"{change.before:.5g} {change.series.unit}".strip(),
+        f"{change.after:.5g} {change.series.unit}".strip(),
+        f"{change.relative:+.2%}" if np.isfinite(change.relative) else "from 0",
+        f"{change.p_value:.1e}",
+        "worse" if change.worse else "better",
     )
-    table = Table(title=title, title_justify="left")
-    table.add_column("benchmark", overflow="fold")
-    for name in ("before", "after", "change", "p-value"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("")
-    table.add_column("suspects", overflow="fold")
-    for change, suspects in shown:
-        unit = escape_controls(change.series.unit)
-        table.add_row(
-            Text(escape_controls(change.series.name)),
-            Text(f"{change.before:.5g} {unit}".strip()),
-            Text(f"{change.after:.5g} {unit}".strip()),
-            f"{change.relative:+.2%}" if np.isfinite(change.relative) else "from 0",
-            f"{change.p_value:.1e}",
-            "worse" if change.worse else "better",
-            Text("\n".join(_lines(suspects))),
-        )
-    return table
+    for line in _lines(suspects):
+        yield (*cells, line)
+        cells = ("",) * len(cells)
 
 
 def _lines(suspects: _Suspects) -> list[str]:
     titles = {commit.sha: f" {commit.title[:_TITLE]}" for commit in suspects.commits}
-    shown = [escape_controls(sha[:_SHORT] + titles.get(sha, "")) for sha in suspects.ids[:_MOST_SUSPECTS]]
+    shown = [sha[:_SHORT] + titles.get(sha, "") for sha in suspects.ids[:_MOST_SUSPECTS]]
     more = len(suspects.ids) - len(shown)
     return [*shown, f"and {more} more"] if more else shown
 

@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import orjson
-from rich.box import SIMPLE
 from rich.console import Console
 from rich.status import Status
-from rich.table import Column, Table
 from rich.text import Text
 
 from pipeline.backtest.seriesfile.content import read_content
-from pipeline.commands.options import Duration, FiniteRange
-from pipeline.commands.terminal import escape_controls, print_note, table_console
+from pipeline.commands.request import Duration, argument, json_option, option, takes
+from pipeline.commands.tables import Column, print_json, print_table
+from pipeline.commands.terminal import print_lines, print_note
 from pipeline.model.errors import ConfigError
 from pipeline.model.units import counted
 from pipeline.settings.config import load_settings
@@ -42,88 +41,54 @@ Examples:
 
 
 @dataclass(frozen=True, slots=True)
-class _Options:
-    """The command line."""
+class _BisectRequest:
+    revisions: str | None = argument(metavar="[A..B]")
+    repo: Path = option(".", metavar="DIR", help="Git repository of the range.")
+    build: str | None = option(
+        metavar="COMMAND", help="Command that builds a commit, in a work tree of its own."
+    )
+    run: str = option(
+        metavar="COMMAND", help="Command that measures a commit once: its last output is a number."
+    )
+    exit_code: bool = option(
+        help="Read the exit code of --run instead: 0 is good, 125 skips the commit, 1 to 127 is bad."
+    )
+    results: Path | None = option(
+        help="Read the file that --run leaves instead, in a format of smidgen benchmarks watch FILE.",
+    )
+    benchmark: str | None = option(metavar="NAME", help="Benchmark to read, of several in --results.")
+    threshold: float = option(0.01, least=0, help="Smallest relative step that counts.")
+    worse_down: bool = option(help="Lower numbers are worse, as with throughput.")
+    confidence: float = option(0.95, above=0.5, under=1, help="Posterior of one commit at which to stop.")
+    none: float = option(
+        0.1, above=0, under=1, help="Prior probability that no commit of the range is to blame."
+    )
+    builds: int | None = option(least=1, metavar="N", help="Most builds.")
+    runs: int | None = option(least=1, metavar="N", help="Most runs.")
+    build_timeout: float = option("1h", kind=Duration(), help="Longest build.")
+    run_timeout: float = option("10m", kind=Duration(), help="Longest run.")
+    suspects: Path | None = option(
+        help="JSON of an event, a change of benchmarks watch, or a list: these commits are likelier.",
+    )
+    event: str | None = option(metavar="ID", help="Regression in the store whose suspects are likelier.")
+    store: str | None = option(metavar="DSN", help="Store of --event (SMIDGEN_STORE).")
+    state: Path | None = option(
+        help="File that keeps every measurement; another call with the same file goes on."
+    )
 
-    repo: Path
-    build: str | None
-    run: str
-    exit_code: bool
-    results: Path | None
-    benchmark: str | None
-    threshold: float
-    worse_down: bool
-    confidence: float
-    none: float
-    builds: int | None
-    runs: int | None
-    build_timeout: float
-    run_timeout: float
+    def __post_init__(self) -> None:
+        """Refuse options that exclude or miss each other."""
+        if self.suspects and self.event:
+            raise click.UsageError("--event: not with --suspects")
+        if self.exit_code and self.results:
+            raise click.UsageError("--results: not with --exit-code")
+        if self.benchmark and not self.results:
+            raise click.UsageError("--benchmark: is one of --results")
 
 
 @click.command(epilog=_EXAMPLES)
-@click.argument("revisions", metavar="[A..B]", required=False)
-@click.option("--repo", type=click.Path(path_type=Path), default=".", show_default=True, metavar="DIR")
-@click.option("--build", metavar="COMMAND", help="Builds a commit, in a work tree of its own.")
-@click.option("--run", required=True, metavar="COMMAND", help="Measures it once: prints a number last.")
-@click.option("--exit-code", is_flag=True, help="Instead: 0 is good, 125 skips the commit, 1 to 127 is bad.")
-@click.option(
-    "--results",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Instead: the file that --run leaves, in a format of smidgen benchmarks watch FILE.",
-)
-@click.option("--benchmark", metavar="NAME", help="Which of several in --results.")
-@click.option(
-    "--threshold",
-    type=FiniteRange(min=0),
-    default=0.01,
-    show_default=True,
-    help="Smallest relative step that counts.",
-)
-@click.option("--worse-down", is_flag=True, help="Less of it is worse, as of throughput.")
-@click.option(
-    "--confidence",
-    type=FiniteRange(min=0.5, max=1, min_open=True, max_open=True),
-    default=0.95,
-    show_default=True,
-    help="Posterior of one commit at which to stop.",
-)
-@click.option(
-    "--none",
-    type=FiniteRange(min=0, max=1, min_open=True, max_open=True),
-    default=0.1,
-    show_default=True,
-    help="How likely it is beforehand that none is it.",
-)
-@click.option("--builds", type=click.IntRange(min=1), metavar="N", help="Stop after so many builds.")
-@click.option("--runs", type=click.IntRange(min=1), metavar="N", help="Stop after so many runs.")
-@click.option("--build-timeout", type=Duration(), default="1h", show_default=True)
-@click.option("--run-timeout", type=Duration(), default="10m", show_default=True)
-@click.option(
-    "--suspects",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="JSON of an event, a change of benchmarks watch, or a list: these commits are likelier.",
-)
-@click.option("--event", metavar="ID", help="The suspects of a regression in the store.")
-@click.option("--store", metavar="DSN", help="Where that is (SMIDGEN_STORE).")
-@click.option(
-    "--state",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Keeps every measurement; another call with the same file goes on.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-def bisect(
-    revisions: str | None,
-    suspects: Path | None,
-    event: str | None,
-    store: str | None,
-    state: Path | None,
-    as_json: bool,
-    **options: Any,
-) -> int:
+@takes
+def bisect(request: _BisectRequest, as_json: bool = json_option(help="Print the result as JSON.")) -> int:
     """Find the commit after A, up to B, from which on a cost is higher, by few builds and runs.
 
     Measurements may be noisy. Each commit has a probability of being it, and so has none. What is measured
@@ -139,82 +104,75 @@ def bisect(
     """
     from agents.experiments.bisection import Journal, Workbench, bisect_range
 
-    chosen = _Options(**options)
-    _check(chosen, suspects, event)
-    event_suspects = _suspects(suspects, event, store)
-    plan = _plan(revisions or (event_suspects.range if event_suspects else None), event_suspects, chosen)
+    suspects = _suspects(request)
+    plan = _plan(request, suspects)
     with (
-        Journal(state, _task(plan, chosen)) as journal,
+        Journal(request.state, _task(plan, request)) as journal,
         _ended_by_sigterm(),
-        Workbench(chosen.repo) as workbench,
+        Workbench(request.repo) as workbench,
         _progress(plan.span) as report,
     ):
         standing = bisect_range(plan, workbench, journal, report)
     return _said(standing, plan.span, journal, as_json=as_json)
 
 
-def _check(chosen: _Options, suspects: Path | None, event: str | None) -> None:
-    if suspects and event:
-        raise click.UsageError("--event: not with --suspects")
-    if chosen.exit_code and chosen.results:
-        raise click.UsageError("--results: not with --exit-code")
-    if chosen.benchmark and not chosen.results:
-        raise click.UsageError("--benchmark: is one of --results")
-
-
-def _suspects(path: Path | None, event: str | None, store: str | None) -> Suspects | None:
+def _suspects(request: _BisectRequest) -> Suspects | None:
     from agents.experiments.bisection import read_suspects
 
-    if path:
-        return read_suspects(read_content(path).data, str(path))
-    if not event:
+    if request.suspects:
+        return read_suspects(read_content(request.suspects).data, str(request.suspects))
+    if not request.event:
         return None
     from pipeline.storage.connect import open_store
     from pipeline.views.report.gather import find_event
 
-    with closing(open_store(load_settings({"store": store}, local=True).store, existing=True)) as opened:
-        document = find_event(opened, event)
+    settings = load_settings({"store": request.store}, local=True)
+    with closing(open_store(settings.store, existing=True)) as opened:
+        document = find_event(opened, request.event)
     if document is None:
-        raise ConfigError(f"no regression {event!r} in the store")
-    return read_suspects(orjson.dumps(document), event)
+        raise ConfigError(f"no regression {request.event!r} in the store")
+    return read_suspects(orjson.dumps(document), request.event)
 
 
-def _plan(revisions: str | None, suspects: Suspects | None, chosen: _Options) -> Plan:
+def _plan(request: _BisectRequest, suspects: Suspects | None) -> Plan:
     from agents.experiments.bisection import Plan, Session, read_span, reading_of
     from pipeline.experiments.bisection import BeliefConfig, SearchConfig, prior_of
 
+    revisions = request.revisions or (suspects.range if suspects else None)
     if not revisions:
         raise click.UsageError(
             "give the range A..B, or --suspects of smidgen benchmarks watch, which has one"
         )
-    span = read_span(chosen.repo, revisions)
+    span = read_span(request.repo, revisions)
     shas = [commit.sha for commit in span.commits]
     weights = suspects.of(shas) if suspects else {}
     if suspects and not weights:
         print_note(f"none of the suspects is in {revisions}: all commits are as likely")
-    belief = BeliefConfig(chosen.none, chosen.threshold, "down" if chosen.worse_down else "up")
+    belief = BeliefConfig(request.none, request.threshold, "down" if request.worse_down else "up")
     return Plan(
         span,
         prior_of(shas, weights),
-        SearchConfig(chosen.confidence, chosen.builds, chosen.runs, belief),
+        SearchConfig(request.confidence, request.builds, request.runs, belief),
         Session(
-            chosen.build,
-            chosen.run,
-            reading_of(exit_code=chosen.exit_code, results=chosen.results, benchmark=chosen.benchmark),
-            chosen.build_timeout,
-            chosen.run_timeout,
+            request.build,
+            request.run,
+            reading_of(exit_code=request.exit_code, results=request.results, benchmark=request.benchmark),
+            request.build_timeout,
+            request.run_timeout,
         ),
     )
 
 
-def _task(plan: Plan, chosen: _Options) -> Any:
+def _task(plan: Plan, request: _BisectRequest) -> Any:
     from agents.experiments.bisection import Task
 
     reads = (
-        "exit code" if chosen.exit_code else f"{chosen.results or 'number'} {chosen.benchmark or ''}".strip()
+        "exit code"
+        if request.exit_code
+        else f"{request.results or 'number'} {request.benchmark or ''}".strip()
     )
     versions = plan.span.versions
-    return Task(versions[0], versions[-1], chosen.build or "", chosen.run, reads)
+    return Task(versions[0], versions[-1], request.build or "", request.run, reads)
 
 
 @contextmanager
@@ -258,7 +216,7 @@ def _said(standing: Standing, span: Span, journal: Journal, *, as_json: bool) ->
             f"{why['commit'][:_SHORT]}, an end of the range, cannot be measured: {why['reason']}"
         )
     if as_json:
-        click.echo(orjson.dumps(result).decode())
+        print_json(result)
     else:
         _show(result)
     return {Outcome.FOUND: 0, Outcome.NONE: 1}.get(standing.outcome, 3)
@@ -304,23 +262,23 @@ _SENTENCES = {
     "none": "none of the commits is it",
     "spent": "the budget ended before the commit was found",
 }
+_COLUMNS: tuple[Column[dict[str, Any]], ...] = (
+    Column("posterior", form=".1%"),
+    Column("commit", lambda entry: entry["commit"][:_SHORT]),
+    Column("author"),
+    Column("title", lambda entry: entry["title"][:_TITLE]),
+)
 
 
 def _show(result: dict[str, Any]) -> None:
-    console = table_console()
-    table = Table(Column("posterior", justify="right"), "commit", "author", "title", box=SIMPLE)
-    for entry in result["posterior"]:
-        texts = (entry["commit"][:_SHORT], entry["author"], entry["title"][:_TITLE])
-        table.add_row(f"{entry['posterior']:.1%}", *(Text(escape_controls(text)) for text in texts))
-    table.add_row(f"{result['none']:.1%}", "none", "", "")
     work = f"{counted(result['builds'], 'build')}, {counted(result['runs'], 'run')}"
     sentence = _SENTENCES[result["outcome"]]
     if len(result["commits"]) > 1:
         sentence = f"it is one of {len(result['commits'])} commits, between which none could be measured"
-    console.print(Text(f"{sentence}: {work} for {counted(result['range'], 'commit')}"))
-    console.print(table)
+    click.echo(f"{sentence}: {work} for {counted(result['range'], 'commit')}")
+    none = {"posterior": result["none"], "commit": "none", "author": "", "title": ""}
+    print_table(_COLUMNS, [*result["posterior"], none])
     if "before" in result:
         levels = f"{result['before']:.6g} before, {result['after']:.6g} after"
-        console.print(Text(f"{levels}; one run strays by {result['noise']:.3g}"))
-    for entry in result["skipped"]:
-        console.print(Text(escape_controls(f"left out {entry['commit'][:_SHORT]}: {entry['reason']}")))
+        click.echo(f"{levels}; one run strays by {result['noise']:.3g}")
+    print_lines(f"left out {entry['commit'][:_SHORT]}: {entry['reason']}" for entry in result["skipped"])

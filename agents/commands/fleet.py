@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agents.commands.options import checked_by
 from pipeline.commands.options import settings_options
-from pipeline.commands.terminal import escape_controls, table_console
+from pipeline.commands.request import json_option, option, takes
+from pipeline.commands.tables import Column, print_json_lines, print_table
 from pipeline.model.units import format_duration
 from pipeline.settings.config import Settings
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from agents.host.fleet import FleetView, HeardStatus, ServicePlan
     from agents.host.fleet.status import PlanReason
 
@@ -33,16 +31,16 @@ def _url(text: str) -> str:
 
 
 @click.command("list", epilog=_EXAMPLES)
-@click.option(
-    "--gateway",
-    required=True,
-    metavar="URL",
-    callback=checked_by(_url),
-    help="http://HOST:PORT of a gateway that serves rules (smidgen gateway --agents).",
-)
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a host.")
-@settings_options("log_level")
-def list_agents(settings: Settings, gateway: str, as_json: bool) -> int:
+@takes
+def list_agents(
+    gateway: str = option(
+        parse=_url,
+        metavar="URL",
+        help="Address http://HOST:PORT of a gateway that serves rules (smidgen gateway --agents).",
+    ),
+    as_json: bool = json_option("a host"),
+    settings: Settings = settings_options("log_level"),
+) -> int:
     """List the host agents that a gateway has heard of in the last day, and the rates that it plans.
 
     An agent is silent if it was not heard for more than three minutes. Messages are counted since an agent
@@ -53,62 +51,48 @@ def list_agents(settings: Settings, gateway: str, as_json: bool) -> int:
 
     view = FleetClient(gateway, settings.token).view()
     if as_json:
-        import orjson
-
-        for heard in view.agents:
-            click.echo(orjson.dumps(_to_json(view, heard)).decode())
+        print_json_lines(_to_json(view, heard) for heard in view.agents)
     else:
-        console = table_console()
-        console.print(_table(view))
+        print_table(_columns(view), view.agents)
         if view.plans:
-            console.print()
-            console.print(_plans_table(view))
+            print_table(_plan_columns(view), view.plans.items())
     return int(any(view.is_silent(heard) or heard.status.dropped for heard in view.agents))
 
 
-def _table(view: FleetView) -> Table:
-    from rich.table import Table
-
-    columns = ("host", "heard", "processes", "kernels", "cost", "budget", "Hz", "rules", "waiting", "dropped")
-    table = Table(*columns)
-    for column in table.columns[4:]:
-        column.justify = "right"
-    for heard in view.agents:
-        status = heard.status
-        processes = ", ".join(f"{count} {state}" for state, count in status.processes.items() if count)
-        age = f"{format_duration(round(view.age_s(heard)))} ago"
-        table.add_row(
-            escape_controls(status.host),
-            f"silent, {age}" if view.is_silent(heard) else age,
-            processes or "none",
-            escape_controls(", ".join(f"{count} {name}" for name, count in status.kernels.items())),
-            f"{100 * status.cost_share:.2f} %",
-            f"{100 * status.budget:g} %",
-            _rates(list(status.rates_hz.values())),
-            "current" if view.is_current(heard) else "out of date",
-            str(status.waiting),
-            str(status.dropped),
-        )
-    return table
+def _columns(view: FleetView) -> tuple[Column[HeardStatus], ...]:
+    return (
+        Column("host", lambda row: row.status.host),
+        Column("heard", lambda row: _heard(view, row)),
+        Column("processes", lambda row: _counts(row.status.processes) or "none"),
+        Column("kernels", lambda row: _counts(row.status.kernels)),
+        Column("cost", lambda row: 100 * row.status.cost_share, "{:.2f} %".format),
+        Column("budget", lambda row: 100 * row.status.budget, "{:g} %".format),
+        Column("Hz", lambda row: _rates(list(row.status.rates_hz.values())), str),
+        Column("rules", lambda row: "current" if view.is_current(row) else "out of date"),
+        Column("waiting", lambda row: row.status.waiting, "d"),
+        Column("dropped", lambda row: row.status.dropped, "d"),
+    )
 
 
-def _plans_table(view: FleetView) -> Table:
-    from rich.table import Table
+def _heard(view: FleetView, heard: HeardStatus) -> str:
+    age = f"{format_duration(round(view.age_s(heard)))} ago"
+    return f"silent, {age}" if view.is_silent(heard) else age
 
-    table = Table("service", "threshold", "hosts", "busy CPUs", "enough, Hz", "planned, Hz", "because")
-    for column in table.columns[1:6]:
-        column.justify = "right"
-    for service, plan in view.plans.items():
-        table.add_row(
-            escape_controls(service),
-            f"{100 * plan.threshold:.3g} %",
-            str(plan.hosts),
-            f"{plan.cpus:.3g}",
-            "none" if plan.enough_hz is None else f"{plan.enough_hz:.3g}",
-            f"{plan.rate_hz:.3g}",
-            _because(plan, view.now),
-        )
-    return table
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+
+
+def _plan_columns(view: FleetView) -> tuple[Column[tuple[str, ServicePlan]], ...]:
+    return (
+        Column("service", lambda row: row[0]),
+        Column("threshold", lambda row: 100 * row[1].threshold, "{:.3g} %".format),
+        Column("hosts", lambda row: row[1].hosts, "d"),
+        Column("busy CPUs", lambda row: row[1].cpus, ".3g"),
+        Column("enough, Hz", lambda row: row[1].enough_hz, ".3g"),
+        Column("planned, Hz", lambda row: row[1].rate_hz, ".3g"),
+        Column("because", lambda row: _because(row[1], view.now)),
+    )
 
 
 _BECAUSE: Mapping[PlanReason, str] = {

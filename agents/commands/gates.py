@@ -8,8 +8,9 @@ from pathlib import Path
 
 import click
 
-from agents.commands.options import checked_by, reader_names
+from agents.commands.options import reader_names
 from agents.source.gates import Module, map_gates, read_module
+from pipeline.commands.request import EXISTING_FOLDER, FILE, argument, option, takes
 from pipeline.commands.terminal import escape_controls
 from pipeline.files.outputs import check_outputs, write_output
 from pipeline.settings.gates import write_gates
@@ -26,20 +27,18 @@ Example:
 
 
 @click.command(epilog=_EXAMPLE)
-@click.argument("source", metavar="SOURCE_DIR", type=click.Path(path_type=Path, file_okay=False, exists=True))
-@click.option(
-    "--reader",
-    "readers",
-    multiple=True,
-    required=True,
-    metavar="NAME",
-    callback=checked_by(reader_names),
-    help="A function that reads a gate.",
-)
-@click.option(
-    "-o", "--out", type=click.Path(path_type=Path, dir_okay=False), required=True, help="Mapping to write."
-)
-def gates(source: Path, readers: tuple[str, ...], out: Path) -> None:
+@takes
+def gates(
+    source: Path = argument(EXISTING_FOLDER, metavar="SOURCE_DIR"),
+    readers: tuple[str, ...] = option(
+        flag="--reader",
+        parse=reader_names,
+        required=True,
+        metavar="NAME",
+        help="Function that reads a gate.",
+    ),
+    out: Path = option(flag="-o/--out", kind=FILE, help="Mapping to write."),
+) -> None:
     """Map gates to the subroutines that read them, so that a config change leads to code.
 
     SOURCE_DIR is where imports start: SOURCE_DIR/shop/cart.py is the module shop.cart. A reader is a function

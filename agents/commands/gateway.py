@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agents.commands.options import checked_by
 from pipeline.commands.options import settings_options
+from pipeline.commands.request import FOLDER, option, takes
 from pipeline.files.values import address_of
 from pipeline.model.units import parse_size_bytes
 from pipeline.settings.config import Settings
@@ -38,84 +38,57 @@ def _spool_bytes(text: str) -> int:
 
 
 @click.command(epilog=_EXAMPLES)
-@click.option(
-    "--listen",
-    default="127.0.0.1:4040",
-    show_default=True,
-    metavar="HOST:PORT",
-    callback=checked_by(address_of),
-    help="Address to listen on; port 0 takes a free one.",
-)
-@click.option(
-    "--grpc",
-    metavar="HOST:PORT",
-    callback=checked_by(address_of),
-    help="Listen for gRPC, too: OTLP profiles and Parca's WriteRaw (needs grpcio).",
-)
-@click.option(
-    "--rules",
-    "rules_file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="YAML file: clients, names of labels, rates (docs/gateway.md).",
-)
-@click.option(
-    "--scrape",
-    "targets_file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="YAML file of services whose profiles or metrics are fetched; read again on SIGHUP.",
-)
-@click.option(
-    "--agents",
-    "agents_file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="YAML file of rules that host agents follow (smidgen agent host --rules URL); read again on SIGHUP.",
-)
-@click.option(
-    "--metrics",
-    "metrics_file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="YAML file: which service-level metrics are taken, and how (docs/metrics.md).",
-)
-@click.option(
-    "--buffer",
-    "buffer_bytes",
-    default="256MiB",
-    show_default=True,
-    metavar="SIZE",
-    callback=checked_by(parse_size_bytes),
-    help="Most that waits for the broker in memory; without --spool clients are then asked to try again.",
-)
-@click.option(
-    "--spool",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="FOLDER",
-    help="Where messages wait that memory cannot hold, and at the end those that the broker does not have.",
-)
-@click.option(
-    "--spool-size",
-    "spool_bytes",
-    default="1GiB",
-    show_default=True,
-    metavar="SIZE",
-    callback=checked_by(_spool_bytes),
-    help="With --spool: most that waits in all.",
-)
-@settings_options("broker", "topics", "workloads", "idempotent_producer", "log_level")
+@takes
 def gateway(
-    settings: Settings,
-    listen: tuple[str, int],
-    grpc: tuple[str, int] | None,
-    rules_file: Path | None,
-    targets_file: Path | None,
-    agents_file: Path | None,
-    metrics_file: Path | None,
-    buffer_bytes: int,
-    spool: Path | None,
-    spool_bytes: int,
+    listen: tuple[str, int] = option(
+        "127.0.0.1:4040",
+        parse=address_of,
+        metavar="HOST:PORT",
+        help="Address to listen on; port 0 takes a free one.",
+    ),
+    grpc: tuple[str, int] | None = option(
+        parse=address_of,
+        metavar="HOST:PORT",
+        help="Address to listen on for gRPC: OTLP profiles and Parca's WriteRaw (needs grpcio).",
+    ),
+    rules_file: Path | None = option(
+        flag="--rules", help="YAML file: clients, names of labels, rates (docs/gateway.md)."
+    ),
+    targets_file: Path | None = option(
+        flag="--scrape",
+        help="YAML file of services whose profiles or metrics are fetched; read again on SIGHUP.",
+    ),
+    agents_file: Path | None = option(
+        flag="--agents",
+        help="YAML file of rules for host agents (smidgen agent host --rules URL); read again on SIGHUP.",
+    ),
+    metrics_file: Path | None = option(
+        flag="--metrics",
+        help="YAML file of the service-level metrics that are taken (docs/metrics.md).",
+    ),
+    buffer_bytes: int = option(
+        "256MiB",
+        parse=parse_size_bytes,
+        metavar="SIZE",
+        help="Memory for messages to the broker; when it is full, clients are asked to try again, or "
+        "--spool is used.",
+    ),
+    spool: Path | None = option(
+        kind=FOLDER,
+        metavar="FOLDER",
+        help="Folder for messages that do not fit into memory, and at the end for those that were not "
+        "delivered.",
+    ),
+    spool_bytes: int = option(
+        "1GiB",
+        flag="--spool-size",
+        parse=_spool_bytes,
+        metavar="SIZE",
+        help="Most bytes of messages that wait, with --spool.",
+    ),
+    settings: Settings = settings_options(
+        "broker", "topics", "workloads", "idempotent_producer", "log_level"
+    ),
 ) -> int:
     """Take profiles and metrics that existing agents push, and publish them, until Ctrl-C.
 
@@ -156,7 +129,15 @@ def gateway(
         serve(
             rules,
             lambda: connect(settings, topics),
-            Endpoint(listen, grpc, buffer_bytes, on_disk, targets_file, fleet, metric_map),
+            Endpoint(
+                listen,
+                grpc,
+                buffer_bytes,
+                on_disk,
+                targets_file,
+                fleet,
+                metric_map,
+            ),
             clock=system_clock,
             ready=lambda addresses: click.echo(f"listening on {' '.join(addresses)}"),
         )

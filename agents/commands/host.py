@@ -7,10 +7,11 @@ from pathlib import Path
 
 import click
 
-from agents.commands.options import checked_by, host_option
+from agents.commands.options import host_option
 from agents.publishing.broker import quiet_client
 from pipeline.commands.options import settings_options
-from pipeline.commands.terminal import escape_controls
+from pipeline.commands.request import option, takes
+from pipeline.commands.terminal import print_lines
 from pipeline.files.values import address_of
 from pipeline.kafka import bootstrap_servers
 from pipeline.model.clock import system_clock
@@ -32,36 +33,27 @@ def _rules(text: str) -> Path | str:
 
 
 @click.command(epilog=_EXAMPLES)
-@click.option(
-    "--rules",
-    required=True,
-    metavar="FILE|URL",
-    callback=checked_by(_rules),
-    help="YAML file: which processes are sampled, for which service, and how; or http://HOST:PORT of a "
-    "gateway that serves a fleet's rules (docs/fleet.md).",
-)
-@click.option("--list", "listed", is_flag=True, help="Show what would be sampled now, and end.")
-@click.option(
-    "--metrics",
-    metavar="HOST:PORT",
-    callback=checked_by(address_of),
-    help="Serve numbers for Prometheus there (GET /metrics); port 0 takes a free one.",
-)
-@click.option(
-    "--spool",
-    type=click.Path(path_type=Path),
-    metavar="FOLDER",
-    help="Where messages wait that memory cannot hold, instead of spool in the rules.",
-)
-@host_option
-@settings_options("broker", "topics", "idempotent_producer", "log_level")
+@takes
 def host(
-    settings: Settings,
-    rules: Path | str,
-    listed: bool,
-    metrics: tuple[str, int] | None,
-    spool: Path | None,
-    host: str | None,
+    rules: Path | str = option(
+        parse=_rules,
+        metavar="FILE|URL",
+        help="YAML file of the processes to sample and their services; or address http://HOST:PORT of a "
+        "gateway "
+        "that serves a fleet's rules (docs/fleet.md).",
+    ),
+    listed: bool = option(flag="--list", help="Show which processes would be sampled now, and end."),
+    metrics: tuple[str, int] | None = option(
+        parse=address_of,
+        metavar="HOST:PORT",
+        help="Address for Prometheus (GET /metrics); port 0 takes a free one.",
+    ),
+    spool: Path | None = option(
+        metavar="FOLDER",
+        help="Folder for messages that do not fit into memory, instead of spool in the rules.",
+    ),
+    host: str | None = host_option,
+    settings: Settings = settings_options("broker", "topics", "idempotent_producer", "log_level"),
 ) -> int:
     """Sample all processes of this host that rules take, until Ctrl-C.
 
@@ -76,8 +68,7 @@ def host(
 
     origin = rules if isinstance(rules, Path) else FleetClient(rules, settings.token)
     if listed:
-        for line in list_processes(load_rules(origin), ProcReader()):
-            click.echo(escape_controls(line))
+        print_lines(list_processes(load_rules(origin), ProcReader()))
         return 0
     quiet_client(settings)
     bootstrap_servers(settings.broker)

@@ -6,24 +6,25 @@ import csv
 import io
 import math
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from agents.commands.changes import until_stopped
-from agents.commands.options import agent_settings, checked_by, host_option, release_option, service_option
+from agents.commands.options import agent_settings, host_option, release_option, service_option
 from agents.publishing.broker import check_broker, connect, publish_once, quiet_client
 from agents.publishing.publisher import BackgroundPublisher
-from pipeline.commands.terminal import escape_controls
+from pipeline.commands.request import FILE, argument, option, takes
+from pipeline.commands.terminal import print_lines
 from pipeline.files.outputs import check_outputs, write_output
 from pipeline.files.values import duration_s_of, pairs
 from pipeline.model import Outgoing
 from pipeline.model.clock import system_clock
 from pipeline.model.errors import ConfigError
 from pipeline.model.units import DAY_S, counted, parse_duration_s
+from pipeline.processes import until_stopped
 from pipeline.settings.config import Settings
 
 _EXAMPLES = """\b
@@ -53,78 +54,49 @@ def _lateness(text: str) -> float:
 
 
 @click.command(epilog=_EXAMPLES)
-@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
-@service_option
-@host_option
-@release_option
-@click.option(
-    "--format",
-    "format_",
-    default="auto",
-    show_default=True,
-    metavar="FORMAT",
-    help="auto, common, combined, json, w3c, or nginx' log_format or Apache's LogFormat as configured.",
-)
-@click.option(
-    "--key",
-    "keys",
-    multiple=True,
-    callback=checked_by(pairs),
-    metavar="WHAT=KEY",
-    help="Of JSON: where time, request, method, target, status or duration stands. May be repeated.",
-)
-@click.option(
-    "--rule",
-    "rules",
-    multiple=True,
-    callback=checked_by(pairs),
-    metavar="GLOB=TYPE",
-    help="Type of requests by method and path, such as 'GET /shop/*=shop'. May be repeated.",
-)
-@click.option("--types", "most", type=click.IntRange(1, 1000), default=100, show_default=True)
-@click.option("--period", "period_s", default="30s", show_default=True, callback=checked_by(duration_s_of))
-@click.option(
-    "--lateness",
-    "lateness_s",
-    default="10s",
-    show_default=True,
-    callback=checked_by(_lateness),
-    help="With --follow: how long after its end a period takes lines.",
-)
-@click.option("--latency", is_flag=True, help="Publish response times too, as metrics that are judged.")
-@click.option("--errors", is_flag=True, help="Publish the share of errors too, as metrics that are judged.")
-@click.option(
-    "--table",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE.csv",
-    help="Write the counts to a table instead, for `smidgen release requests`. No broker is asked.",
-)
-@click.option("--follow", is_flag=True, help="Wait for what is written from now on, through rotation.")
-@click.option(
-    "--state",
-    "state_file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="File in which --follow keeps its position and open periods; without it a restart begins anew.",
-)
-@agent_settings
+@takes
 def logs(
-    settings: Settings,
-    files: tuple[Path, ...],
-    service: str,
-    host: str | None,
-    release: str,
-    format_: str,
-    keys: tuple[tuple[str, str], ...],
-    rules: tuple[tuple[str, str], ...],
-    most: int,
-    period_s: float,
-    lateness_s: float,
-    latency: bool,
-    errors: bool,
-    table: Path | None,
-    follow: bool,
-    state_file: Path | None,
+    files: tuple[Path, ...] = argument(required=True, metavar="FILE..."),
+    service: str = service_option,
+    host: str | None = host_option,
+    release: str = release_option,
+    format_: str = option(
+        "auto",
+        metavar="FORMAT",
+        help="Format: auto, common, combined, json, w3c, nginx' log_format or Apache's LogFormat as "
+        "configured.",
+    ),
+    keys: tuple[tuple[str, str], ...] = option(
+        flag="--key",
+        parse=pairs,
+        metavar="WHAT=KEY",
+        help="JSON key of time, request, method, target, status or duration.",
+    ),
+    rules: tuple[tuple[str, str], ...] = option(
+        flag="--rule",
+        parse=pairs,
+        metavar="GLOB=TYPE",
+        help="Type of requests by method and path, such as 'GET /shop/*=shop'.",
+    ),
+    most: int = option(100, flag="--types", least=1, most=1000, help="Most types of requests."),
+    period_s: float = option("30s", parse=duration_s_of, help="Length of a period."),
+    lateness_s: float = option(
+        "10s", parse=_lateness, help="With --follow: time after its end for which a period takes lines."
+    ),
+    latency: bool = option(help="Publish response times too, as metrics that are judged."),
+    errors: bool = option(help="Publish the share of errors too, as metrics that are judged."),
+    table: Path | None = option(
+        kind=FILE,
+        metavar="FILE.csv",
+        help="Table to write the counts to, for `smidgen release requests`, instead of publishing them.",
+    ),
+    follow: bool = option(help="Wait for lines that are written from now on, through rotation."),
+    state_file: Path | None = option(
+        flag="--state",
+        kind=FILE,
+        help="File in which --follow keeps its position and open periods; without it a restart begins anew.",
+    ),
+    settings: Settings = agent_settings,
 ) -> None:
     """Count the requests of access logs by type and period, and publish that.
 
@@ -173,7 +145,7 @@ def logs(
         tally = _follow(files[0], settings, counting, state)
     else:
         tally = _import(files, settings, counting)
-    click.echo(escape_controls(tally.summary()))
+    print_lines([tally.summary()])
 
 
 def _check(tally: RequestTally, path: Path) -> None:
@@ -182,36 +154,33 @@ def _check(tally: RequestTally, path: Path) -> None:
         raise ConfigError(f"{path}: no line could be read ({tally.invalid:,}): is --format right?")
 
 
-def _import(files: Sequence[Path], settings: Settings, counting: Counting) -> RequestTally:
-    """Publish the requests of all files together."""
+def _read(files: Sequence[Path], counting: Counting) -> Iterator[RequestTally]:
+    """Yield the tally of all files after each part of them."""
     from agents.logs.log_file import read_log
 
     tally: RequestTally | None = None
-    messages: list[Outgoing] = []
     for path in files:
         for lines in read_log(path):
             tally = tally or counting.begin(lines)
             tally.add(lines)
-            messages += tally.close()
+            yield tally
     if tally is None:
         raise ConfigError(f"{files[0]}: is empty")
     _check(tally, files[0])
+
+
+def _import(files: Sequence[Path], settings: Settings, counting: Counting) -> RequestTally:
+    """Publish the requests of all files together."""
+    messages: list[Outgoing] = []
+    for tally in _read(files, counting):
+        messages += tally.close()
     publish_once([*messages, *tally.finish()], settings, settings.read_topics())
     return tally
 
 
 def _write_table(files: Sequence[Path], path: Path, counting: Counting) -> RequestTally:
     """Write the counts of files by period and type as CSV."""
-    from agents.logs.log_file import read_log
-
-    tally: RequestTally | None = None
-    for file in files:
-        for lines in read_log(file):
-            tally = tally or counting.begin(lines)
-            tally.add(lines)
-    if tally is None:
-        raise ConfigError(f"{files[0]}: is empty")
-    _check(tally, files[0])
+    *_, tally = _read(files, counting)
     columns = tally.table()
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

@@ -3,32 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any
-
-import click
 
 from pipeline.commands.options import settings_options
+from pipeline.commands.request import option
 from pipeline.files.values import duration_s_of, service_name
 from pipeline.messages.fields import MAX_NAME
 
 _HOST = re.compile(r"\S{1,400}")
-
-_Checker = Callable[[click.Context, click.Parameter, Any], Any]
-
-
-def checked_by(parse: Callable[[Any], Any]) -> _Checker:
-    """Make an option's callback of a function that raises ValueError."""
-
-    def callback(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
-        if value is None:
-            return None
-        try:
-            return parse(value)
-        except ValueError as error:
-            raise click.BadParameter(str(error), context, parameter) from None
-
-    return callback
 
 
 def _host(text: str) -> str:
@@ -69,30 +50,20 @@ def reader_names(readers: tuple[str, ...]) -> tuple[str, ...]:
     return readers
 
 
-service_option = click.option(
-    "--service", required=True, callback=checked_by(service_name), help="Service that the samples belong to."
-)
-host_option = click.option("--host", callback=checked_by(_host), help="Host (default: this machine's name).")
-release_option = click.option(
-    "--release",
-    default="",
-    callback=checked_by(_text),
-    help="Release that runs, such as a version or commit.",
-)
-labels_option = click.option(
-    "--label",
-    "labels",
+service_option = option(parse=service_name, help="Service that the samples belong to.")
+host_option = option(parse=_host, help="Host (default: this machine's name).")
+release_option = option("", parse=_text, help="Release that runs, such as a version or commit.")
+labels_option = option(
+    flag="--label",
     multiple=True,
-    callback=checked_by(_labels),
+    parse=_labels,
     metavar="KEY=VALUE",
-    help="May be repeated.",
+    help="Label of the host.",
 )
-roots_option = click.option(
-    "--source-root",
-    "source_roots",
-    multiple=True,
+roots_option = option(
+    flag="--source-root",
     metavar="DIR",
     help="Folder in the repository that modules are named from (default: the folder above the "
-    "outermost package). May be repeated.",
+    "outermost package).",
 )
 agent_settings = settings_options("broker", "topics", "idempotent_producer", "log_level")

@@ -8,15 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import click
-import orjson
-from rich.table import Table
-from rich.text import Text
 
-from agents.commands.options import checked_by
 from agents.sampling.rates.policy import GCPU, NOISE, SERIES, RateCase, enough_hz, look_at, threshold_of
 from pipeline.analysis.detect.detectable import Look, detectable_size, time_to_detect
-from pipeline.commands.options import FiniteRange, settings_options
-from pipeline.commands.terminal import table_console
+from pipeline.commands.options import settings_options
+from pipeline.commands.request import FiniteRange, json_option, option, takes
+from pipeline.commands.tables import Column, print_json, print_table
 from pipeline.files.values import share_of
 from pipeline.model.errors import ConfigError
 from pipeline.model.units import format_duration
@@ -44,54 +41,31 @@ class _Outlook:
 
 
 @click.command(epilog=_EXAMPLES)
-@click.option("--hosts", type=click.IntRange(min=1), required=True, help="Hosts of the service.")
-@click.option(
-    "--cpus",
-    type=FiniteRange(min=0, min_open=True),
-    default=1.0,
-    show_default=True,
-    help="Processors that the service keeps busy on a host, on average: threads that run are sampled.",
-)
-@click.option(
-    "--threshold",
-    callback=checked_by(share_of),
-    metavar="SHARE",
-    help="Rise of a subroutine that is to be seen, of the service's CPU. [default: the workload's]",
-)
-@click.option(
-    "--gcpu",
-    default=f"{100 * GCPU:.2g}%",
-    show_default=True,
-    callback=checked_by(share_of),
-    metavar="SHARE",
-    help="Of the subroutine before; the default is the median of FBDetect's largest service (§5.1).",
-)
-@click.option(
-    "--series",
-    type=click.IntRange(min=1),
-    default=SERIES,
-    show_default=True,
-    help="Subroutines of the service.",
-)
-@click.option(
-    "--noise",
-    type=(FiniteRange(min=1), FiniteRange(min=1)),
-    default=NOISE,
-    show_default=True,
-    metavar="LEAST MOST",
-    help="Variance of gCPU, times that of sampling; smidgen detectable prints a service's own.",
-)
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a workload.")
-@settings_options("workloads")
+@takes
 def plan(
-    settings: Settings,
-    hosts: int,
-    cpus: float,
-    threshold: float | None,
-    gcpu: float,
-    series: int,
-    noise: tuple[float, float],
-    as_json: bool,
+    hosts: int = option(least=1, help="Hosts of the service."),
+    cpus: float = option(1.0, above=0, help="Processors that the service keeps busy on a host, on average."),
+    threshold: float | None = option(
+        parse=share_of,
+        metavar="SHARE",
+        help="Smallest rise of a subroutine to be seen, a share of the service's CPU. [default: the "
+        "workload's]",
+    ),
+    gcpu: float = option(
+        f"{100 * GCPU:.2g}%",
+        parse=share_of,
+        metavar="SHARE",
+        help="gCPU of the subroutine before; the default is the median of FBDetect's largest service (§5.1).",
+    ),
+    series: int = option(SERIES, least=1, help="Subroutines of the service."),
+    noise: tuple[float, float] = option(
+        NOISE,
+        kind=(FiniteRange(min=1), FiniteRange(min=1)),
+        metavar="LEAST MOST",
+        help="Variance of gCPU as a multiple of that of sampling; smidgen detectable prints a service's own.",
+    ),
+    as_json: bool = json_option("a workload"),
+    settings: Settings = settings_options("workloads"),
 ) -> None:
     """Say which sampling rate lets a service of some size show a regression of some size, and when.
 
@@ -110,7 +84,7 @@ def plan(
         look = look_at(workload)
         outlooks, enough = list(_outlooks(case, look)), enough_hz(case, look)
         if as_json:
-            click.echo(orjson.dumps(_to_json(workload, case, outlooks, enough)).decode())
+            print_json(_to_json(workload, case, outlooks, enough))
         else:
             _print(workload, case, outlooks, enough)
 
@@ -157,26 +131,22 @@ def _to_json(
 def _print(
     workload: Workload, case: RateCase, outlooks: list[_Outlook], enough_hz: tuple[float, float]
 ) -> None:
-    console = table_console()
-    title = f"{workload.name}, {case.processors:,.6g} busy processors, subroutines of {_percent(case.gcpu)}"
-    table = Table(title=title, title_justify="left", title_style="bold")
-    table.add_column("rate")
-    table.add_column("samples/s", justify="right")
-    table.add_column(f"detectable after {format_duration(workload.analysis_s)}", justify="right")
+    columns: list[Column[_Outlook]] = [
+        Column("rate", lambda row: _rate(row.rate_hz)),
+        Column("samples/s", lambda row: _number(row.rate_hz * case.processors), str),
+        Column(
+            f"detectable after {format_duration(workload.analysis_s)}",
+            lambda row: _sizes(row.after_analysis),
+            str,
+        ),
+    ]
     if workload.extended_s:
-        table.add_column(f"and {format_duration(workload.extended_s)} more", justify="right")
-    table.add_column(f"{_percent(case.threshold)} after", justify="right")
-    for outlook in outlooks:
-        table.add_row(
-            _rate(outlook.rate_hz),
-            _number(outlook.rate_hz * case.processors),
-            _sizes(outlook.after_analysis),
-            *([_sizes(outlook.after_extended)] if workload.extended_s else []),
-            " to ".join(dict.fromkeys("never" if s is None else format_duration(s) for s in outlook.after_s)),
-        )
-    console.print(table)
-    console.print(Text(_advice(case, enough_hz)))
-    console.print()
+        more = f"and {format_duration(workload.extended_s)} more"
+        columns.append(Column(more, lambda row: _sizes(row.after_extended), str))
+    columns.append(Column(f"{_percent(case.threshold)} after", lambda row: _times(row.after_s), str))
+    title = f"{workload.name}, {case.processors:,.6g} busy processors, subroutines of {_percent(case.gcpu)}"
+    print_table(columns, outlooks, title=title)
+    click.echo(f"{_advice(case, enough_hz)}\n")
 
 
 def _advice(case: RateCase, enough_hz: tuple[float, float]) -> str:
@@ -202,6 +172,10 @@ def _sizes(sizes: tuple[float, float]) -> str:
     if math.isinf(sizes[0]):
         return "nothing"
     return " to ".join("nothing" if math.isinf(size) else _percent(size) for size in sizes)
+
+
+def _times(seconds: tuple[float | None, float | None]) -> str:
+    return " to ".join(dict.fromkeys("never" if s is None else format_duration(s) for s in seconds))
 
 
 def _percent(share: float) -> str:

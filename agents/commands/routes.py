@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
-import orjson
-from rich.box import SIMPLE
-from rich.table import Table
-from rich.text import Text
 
 from agents.commands.options import roots_option
-from pipeline.commands.terminal import escape_controls, print_note, table_console
+from pipeline.commands.request import EXISTING_FOLDER, argument, json_option, option, takes
+from pipeline.commands.tables import Column, print_json_lines, print_table
+from pipeline.commands.terminal import print_note
+
+if TYPE_CHECKING:
+    from agents.source.routes import CallGraph, Route
 
 _EXAMPLES = """\b
 Examples:
@@ -26,16 +28,17 @@ _NAMED = 3
 
 
 @click.command(epilog=_EXAMPLES)
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False, exists=True))
-@roots_option
-@click.option(
-    "--app",
-    metavar="MODULE:NAME",
-    help="Import this application from DIR and take its routes instead: its code runs.",
-)
-@click.option("--python", default="", metavar="FILE", help="Interpreter that imports it (default: this one).")
-@click.option("--json", "as_json", is_flag=True, help="Print each route as one line of JSON.")
-def routes(folder: Path, source_roots: tuple[str, ...], app: str | None, python: str, as_json: bool) -> None:
+@takes
+def routes(
+    folder: Path = argument(EXISTING_FOLDER, metavar="DIR"),
+    source_roots: tuple[str, ...] = roots_option,
+    app: str | None = option(
+        metavar="MODULE:NAME",
+        help="Application in DIR that is imported for its routes, instead of reading source: its code runs.",
+    ),
+    python: str = option("", metavar="FILE", help="Interpreter that imports --app (default: this one)."),
+    as_json: bool = json_option(help="Print each route as one line of JSON."),
+) -> None:
     """Show which handler answers which request, by the source in DIR.
 
     Read are Flask, Django, FastAPI, Starlette and aiohttp in Python, Spring in Java, and Express in
@@ -48,27 +51,31 @@ def routes(folder: Path, source_roots: tuple[str, ...], app: str | None, python:
         application = replace(application, routes=import_routes(folder, app, python))
     sorted_routes = sorted(application.routes, key=lambda route: (route.pattern, route.methods))
     if as_json:
-        for route in sorted_routes:
-            reached = len(application.graph.reach(route.handler).depths)
-            shown = {
-                "methods": route.methods,
-                "pattern": route.pattern,
-                "handler": route.handler,
-                "file": route.path,
-                "line": route.line,
-                "framework": route.framework,
-                "reaches": reached,
-            }
-            click.echo(orjson.dumps(shown).decode())
+        print_json_lines(_to_json(route, application.graph) for route in sorted_routes)
     else:
-        table = Table("request", "handler", "where", box=SIMPLE)
-        for route in sorted_routes:
-            cells = (route.name, route.handler, f"{route.path}:{route.line}")
-            table.add_row(*(Text(escape_controls(cell)) for cell in cells))
         if sorted_routes:
-            table_console().print(table)
+            print_table(_COLUMNS, sorted_routes)
         click.echo(f"{len(sorted_routes)} routes in {application.files} files")
     if application.unread:
-        shown_ones = ", ".join(f"{path} ({why})" for path, why in [*application.unread.items()][:_NAMED])
+        named = ", ".join(f"{path} ({why})" for path, why in [*application.unread.items()][:_NAMED])
         more = len(application.unread) - _NAMED
-        print_note(f"not read: {shown_ones}{f' and {more} more' if more > 0 else ''}")
+        print_note(f"not read: {named}{f' and {more} more' if more > 0 else ''}")
+
+
+_COLUMNS: tuple[Column[Route], ...] = (
+    Column("request", "name"),
+    Column("handler"),
+    Column("where", lambda route: f"{route.path}:{route.line}"),
+)
+
+
+def _to_json(route: Route, graph: CallGraph) -> dict[str, Any]:
+    return {
+        "methods": route.methods,
+        "pattern": route.pattern,
+        "handler": route.handler,
+        "file": route.path,
+        "line": route.line,
+        "framework": route.framework,
+        "reaches": len(graph.reach(route.handler).depths),
+    }

@@ -5,17 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass, fields, replace
-from functools import wraps
-from typing import Any
+from dataclasses import dataclass, replace
 
 import click
 from click.core import ParameterSource
 
-from agents.commands.options import checked_by
 from agents.publishing.broker import publish_once, quiet_client
 from agents.source.changes.trailers import cost_share
-from pipeline.commands.options import Moment, settings_options
+from pipeline.commands.options import settings_options
+from pipeline.commands.request import Moment, argument, json_option, option, takes
 from pipeline.commands.terminal import escape_controls
 from pipeline.files.values import service_name
 from pipeline.messages.inputs import decode_feedback, encode_silence, silence_of_row, with_id
@@ -90,79 +88,54 @@ def _refuse_lost(context: click.Context) -> None:
             )
 
 
-_service = click.option("--service", callback=checked_by(service_name), metavar="S", help="Its regressions.")
+_service = option(parse=service_name, metavar="S", help="Service of the regressions.")
 _publishing = settings_options("broker", "topics", "idempotent_producer", "log_level")
-_Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+_MOMENTS = "ISO 8601, epoch seconds, or a duration from now such as 2h"
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """Options that both commands share: those of a silence, and how it is published."""
+class _Publishing:
+    """Options that both commands share."""
 
-    service: str | None
-    subroutine: str
-    start: float | None
-    end: float | None
-    owner: str
-    reason: str
-    dry_run: bool
-    as_json: bool
-
-
-def _common(about: str, until: str) -> _Decorator:
-    options = (
-        click.option("--subroutine", callback=checked_by(_glob), metavar="P", help=about),
-        click.option("--from", "start", type=Moment("after"), metavar="TIME", help="Default: now."),
-        click.option("--until", "end", type=Moment("after"), metavar="TIME", help=until),
-        click.option("--owner", metavar="NAME", default="", help="Who answers for it."),
-        click.option("--reason", metavar="TEXT", default="", help="Why; events and `why` show it."),
-        click.option("--dry-run", is_flag=True, help="Publish nothing."),
-        click.option("--json", "as_json", is_flag=True, help="Print the message."),
-    )
-
-    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(command)
-        def asking(*args: Any, **arguments: Any) -> Any:
-            own = {field.name: arguments.pop(field.name) for field in fields(_Asked)}
-            return command(*args, asked=_Asked(**{**own, "subroutine": own["subroutine"] or ""}), **arguments)
-
-        decorated: Callable[..., Any] = asking
-        for option in reversed(options):
-            decorated = option(decorated)
-        return decorated
-
-    return decorate
+    owner: str = option("", metavar="NAME", help="Person who answers for it.")
+    reason: str = option("", metavar="TEXT", help="Reason, which events and `why` show.")
+    dry_run: bool = option(help="Publish nothing.")
+    as_json: bool = json_option(help="Print the message.")
 
 
 @click.group(invoke_without_command=True, epilog=_EXPECT_EXAMPLES)
-@_service
-@click.option(
-    "--cost",
-    metavar="SHARE",
-    help="Share of the service's CPU: 0.1%. Of --metric a share of its level, +10%, or a number in its unit.",
-)
-@click.option(
-    "--metric",
-    callback=checked_by(_glob),
-    metavar="P",
-    help="Service-level metric that may get worse, or a pattern of names.",
-)
-@click.option(
-    "--change", callback=checked_by(_change), metavar="ID", help="Change whose cost it is; 7 digits will do."
-)
-@_common(
-    "Subroutine that may cost more, or a pattern of names such as 'shop.pricing.*'.",
-    "Change times up to then; ISO 8601, epoch seconds, or a duration from now (default: no end).",
-)
-@_publishing
+@takes
 @click.pass_context
 def expect(
     context: click.Context,
-    settings: Settings,
-    cost: str | None,
-    metric: str | None,
-    change: str | None,
-    asked: _Asked,
+    service: str | None = _service,
+    cost: str | None = option(
+        metavar="SHARE",
+        help="Share of the service's CPU, 0.1%; with --metric a share of its level, +10%, or a number in its "
+        "unit.",
+    ),
+    metric: str | None = option(
+        parse=_glob, metavar="P", help="Service-level metric that may get worse, or a pattern of names."
+    ),
+    change: str | None = option(
+        parse=_change, metavar="ID", help="Change whose cost it is; 7 digits are enough."
+    ),
+    subroutine: str | None = option(
+        parse=_glob,
+        metavar="P",
+        help="Subroutine that may cost more, or a pattern of names such as 'shop.pricing.*'.",
+    ),
+    start: float | None = option(
+        flag="--from", kind=Moment("after"), help="First change time (default: now)."
+    ),
+    end: float | None = option(
+        flag="--until",
+        kind=Moment("after"),
+        help=f"Last change time; {_MOMENTS} (default: none).",
+    ),
+    *,
+    publishing: _Publishing,
+    settings: Settings = _publishing,
 ) -> None:
     """Announce a cost: regressions are silent up to that much, and what goes beyond is reported.
 
@@ -172,28 +145,42 @@ def expect(
     if context.invoked_subcommand:
         _refuse_lost(context)
         return
-    if not (asked.service and cost and (asked.subroutine or change or metric)):
+    if not (service and cost and (subroutine or change or metric)):
         raise click.UsageError("give --service, --cost, and --subroutine, --change or --metric", context)
-    if metric and (asked.subroutine or change):
+    if metric and (subroutine or change):
         raise click.UsageError("--metric: stands alone, without --subroutine and --change", context)
     now = system_clock()
     much, measure = _cost(cost, of_metric=metric is not None)
-    silence = replace(
-        _silence(asked, asked.service, "expected", now), cost=much, measure=measure, change=change or ""
+    silence = Silence(
+        *("", service, "expected", now, start or now, end),
+        *(publishing.owner, metric or subroutine or ""),
+        cost=much,
+        measure=measure,
+        change=change or "",
+        reason=publishing.reason,
     )
-    silence = replace(silence, subroutine=metric) if metric else silence
-    _publish(silence, settings, dry_run=asked.dry_run, as_json=asked.as_json)
+    _publish(silence, settings, dry_run=publishing.dry_run, as_json=publishing.as_json)
 
 
 @click.group(invoke_without_command=True, epilog=_MUTE_EXAMPLES)
-@_service
-@_common(
-    "Subroutine or metric to mute, as events name it, or a pattern (default: the whole service).",
-    "End of the mute; ISO 8601, epoch seconds, or a duration from now such as 2h.",
-)
-@_publishing
+@takes
 @click.pass_context
-def mute(context: click.Context, settings: Settings, asked: _Asked) -> None:
+def mute(
+    context: click.Context,
+    service: str | None = _service,
+    subroutine: str | None = option(
+        parse=_glob,
+        metavar="P",
+        help="Subroutine or metric to mute, as events name it, or a pattern (default: the whole service).",
+    ),
+    start: float | None = option(
+        flag="--from", kind=Moment("after"), help="Start of the mute (default: now)."
+    ),
+    end: float | None = option(flag="--until", kind=Moment("after"), help=f"End of the mute; {_MOMENTS}."),
+    *,
+    publishing: _Publishing,
+    settings: Settings = _publishing,
+) -> None:
     """Mute regressions for a while; those that are still there at the end are reported then, once.
 
     It holds for scans that end between --from and --until. What rises beside a muted subroutine is reported,
@@ -202,21 +189,17 @@ def mute(context: click.Context, settings: Settings, asked: _Asked) -> None:
     if context.invoked_subcommand:
         _refuse_lost(context)
         return
-    if not (asked.service and asked.end and asked.owner.strip()):
+    if not (service and end and publishing.owner.strip()):
         raise click.UsageError("give --service, --until and --owner: a mute has an end and an owner", context)
     now = system_clock()
-    if asked.end <= now:
+    if end <= now:
         raise click.UsageError("--until: lies in the past", context)
-    silence = _silence(asked, asked.service, "muted", now)
-    _publish(silence, settings, dry_run=asked.dry_run, as_json=asked.as_json)
-
-
-def _silence(options: _Asked, service: str, kind: SilenceKind, now: float) -> Silence:
-    start = options.start or now
-    return Silence(
-        *("", service, kind, now, start, options.end, options.owner, options.subroutine),
-        reason=options.reason,
+    silence = Silence(
+        *("", service, "muted", now, start or now, end),
+        *(publishing.owner, subroutine or ""),
+        reason=publishing.reason,
     )
+    _publish(silence, settings, dry_run=publishing.dry_run, as_json=publishing.as_json)
 
 
 def _publish(silence: Silence, settings: Settings, *, dry_run: bool, as_json: bool) -> None:
@@ -265,11 +248,13 @@ def _moment(epoch_s: float) -> str:
 
 def _listing(kind: SilenceKind, what: str) -> click.Command:
     @click.command("list", help=f"List {what} that hold; those of commits are in `changes`.")
-    @_service
-    @click.option("--all", "every", is_flag=True, help="Ended and removed ones, too.")
-    @click.option("--json", "as_json", is_flag=True, help="One message a line.")
-    @settings_options("store")
-    def listing(settings: Settings, service: str | None, every: bool, as_json: bool) -> None:
+    @takes
+    def listing(
+        service: str | None = _service,
+        every: bool = option(flag="--all", help="Include ended and removed ones."),
+        as_json: bool = json_option(help="Print one message a line."),
+        settings: Settings = settings_options("store"),
+    ) -> None:
         now = system_clock()
         silences = [silence for silence in _stored(settings, service) if silence.kind == kind]
         for silence in silences:
@@ -282,13 +267,15 @@ def _listing(kind: SilenceKind, what: str) -> click.Command:
 
 def _removal(kind: SilenceKind, what: str) -> click.Command:
     @click.command("remove", help=f"Take back the {what} ID: what it silenced is reported.")
-    @click.argument("silence_id", metavar="ID")
-    @_service
-    @click.option("--dry-run", is_flag=True, help="Publish nothing.")
-    @click.option("--json", "as_json", is_flag=True, help="Print the message.")
-    @settings_options("broker", "topics", "idempotent_producer", "log_level", "store")
+    @takes
     def removal(
-        settings: Settings, silence_id: str, service: str | None, dry_run: bool, as_json: bool
+        silence_id: str = argument(metavar="ID"),
+        service: str | None = _service,
+        dry_run: bool = option(help="Publish nothing."),
+        as_json: bool = json_option(help="Print the message."),
+        settings: Settings = settings_options(
+            "broker", "topics", "idempotent_producer", "log_level", "store"
+        ),
     ) -> None:
         silences = [
             silence

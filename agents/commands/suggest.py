@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import orjson
-from rich.box import SIMPLE
-from rich.table import Column, Table
-from rich.text import Text
 
-from pipeline.commands.options import Duration, FiniteRange, settings_options
-from pipeline.commands.terminal import escape_controls, print_note, table_console
+from pipeline.commands.options import settings_options
+from pipeline.commands.request import Duration, argument, json_option, option, takes
+from pipeline.commands.tables import Column, print_json, print_table
+from pipeline.commands.terminal import print_lines, print_note
 from pipeline.commands.trial.kept import endpoints_of, kept_lines, kept_to_json
 from pipeline.model.clock import system_clock
 from pipeline.model.errors import ConfigError
@@ -51,27 +49,32 @@ class _Production:
     kept: Sequence[KeptTest] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _SuggestRequest:
+    revisions: str = argument(metavar="A..B|-")
+    repo: Path = option(".", metavar="DIR", help="Git repository of the commits.")
+    service: str | None = option(
+        metavar="S", help="Service that runs the code; its production is in the store."
+    )
+    roots: tuple[str, ...] = option(
+        flag="--source-root", metavar="DIR", help="Folder that modules are named from."
+    )
+    data: Path | None = option(metavar="DIR", help="Data set folder to read instead of the store.")
+    events: Path | None = option(help="File of the events of --data.")
+    days: float = option(30.0, least=0.01, help="Days of past changes to learn from.")
+    span: float = option("1d", kind=Duration(), help="Time of stacks, up to now.")
+    machines: int = option(2, least=2, help="Machines that run trials, in pairs.")
+    trials: int = option(25, least=1, help="Trials of an experiment.")
+    trial_time: float = option("10m", kind=Duration(), help="Duration of a trial.")
+
+
 @click.command(epilog=_EXAMPLES)
-@click.argument("revisions", metavar="A..B|-")
-@click.option("--repo", type=click.Path(path_type=Path), default=".", show_default=True, metavar="DIR")
-@click.option("--service", metavar="S", help="That runs it; its production is in the store.")
-@click.option("--source-root", "roots", multiple=True, metavar="DIR", help="Of modules. May be repeated.")
-@click.option(
-    "--data", type=click.Path(path_type=Path), metavar="DIR", help="Instead of the store: a data set folder."
-)
-@click.option("--events", type=click.Path(path_type=Path), metavar="FILE", help="Events of --data.")
-@click.option("--days", type=FiniteRange(min=0.01), default=30.0, show_default=True, help="Of past changes.")
-@click.option("--span", type=Duration(), default="1d", show_default=True, help="Of stacks, the latest.")
-@click.option(
-    "--machines", type=click.IntRange(min=2), default=2, show_default=True, help="That run trials, in pairs."
-)
-@click.option(
-    "--trials", type=click.IntRange(min=1), default=25, show_default=True, help="Of one experiment."
-)
-@click.option("--trial-time", type=Duration(), default="10m", show_default=True, help="Of one trial.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-@settings_options("store", "workloads", "log_level")
-def suggest(settings: Settings, revisions: str, repo: Path, as_json: bool, **options: Any) -> int:
+@takes
+def suggest(
+    request: _SuggestRequest,
+    as_json: bool = json_option(help="Print the result as JSON."),
+    settings: Settings = settings_options("store", "workloads", "log_level"),
+) -> int:
     """Say whether the commits after A, up to B, are worth an experiment, and what to replay in it.
 
     With - it is what a diff on standard input changes, in the form of `git diff`, where the work tree of
@@ -89,14 +92,14 @@ def suggest(settings: Settings, revisions: str, repo: Path, as_json: bool, **opt
     from pipeline.analysis.stacks import index_stacks
     from pipeline.experiments.selection import Budget
 
-    subroutines = _modified(repo, revisions, options["service"] or "", options["roots"])
-    production = _production(settings, options)
+    subroutines = _modified(request)
+    production = _production(settings, request)
     if not production.stacks.total_after:
         raise ConfigError("no stack samples of the service in --span: nothing says what the change touches")
-    budget = Budget(options["machines"], options["trials"], options["trial_time"])
+    budget = Budget(request.machines, request.trials, request.trial_time)
     result = _decided(production, index_stacks(production.stacks), subroutines, budget)
     if as_json:
-        click.echo(orjson.dumps(result).decode())
+        print_json(result)
     else:
         _show(result)
     return 0 if result["worth"] else 1
@@ -138,10 +141,10 @@ def _decided(
     return {**_to_json(impact, chance, worth), "kept": tests}
 
 
-def _modified(repo: Path, revisions: str, service: str, roots: Sequence[str]) -> set[str]:
+def _modified(request: _SuggestRequest) -> set[str]:
     from agents.source.changes import DIFF, Repository, Versions, WorkTree, describe_commit
 
-    repository = Repository(repo)
+    repository, revisions = Repository(request.repo), request.revisions
     versions: Versions
     if revisions == "-":
         versions, commits = WorkTree(repository, _read_diff()), [DIFF]
@@ -153,7 +156,11 @@ def _modified(repo: Path, revisions: str, service: str, roots: Sequence[str]) ->
     names: set[str] = set()
     for commit in commits:
         described = describe_commit(
-            versions, commit, service=service or "service", time=commit.time, source_roots=roots
+            versions,
+            commit,
+            service=request.service or "service",
+            time=commit.time,
+            source_roots=request.roots,
         )
         if described.left_out:
             print_note(f"{commit.sha[:12]}: left out: {'; '.join(described.left_out)}")
@@ -174,7 +181,7 @@ def _read_diff() -> Sequence[FileDiff]:
         raise ConfigError(f"standard input: {error}") from None
 
 
-def _production(settings: Settings, options: dict[str, Any]) -> _Production:
+def _production(settings: Settings, request: _SuggestRequest) -> _Production:
     from pipeline.settings.names import read_namings
     from pipeline.settings.workloads import known_workloads
     from pipeline.stages.gather.change_findings import caused_regressions
@@ -183,25 +190,23 @@ def _production(settings: Settings, options: dict[str, Any]) -> _Production:
     from pipeline.storage.arrays import ArrayStore
     from pipeline.storage.connect import open_store
 
-    if options["data"]:
+    if request.data:
         from pipeline.backtest.dataset import read_dataset
 
-        data = read_dataset(options["data"])
-        days = min(options["days"], (data.end - data.start) / DAY_S)
-        of_data = _of_store(ArrayStore(data), data.service, (data.end, days), options["span"])
-        return replace(
-            of_data, regressed=_read_causes(options["events"]) if options["events"] else frozenset()
-        )
-    if options["events"]:
+        data = read_dataset(request.data)
+        days = min(request.days, (data.end - data.start) / DAY_S)
+        of_data = _of_store(ArrayStore(data), data.service, (data.end, days), request.span)
+        return replace(of_data, regressed=_read_causes(request.events) if request.events else frozenset())
+    if request.events:
         raise click.UsageError("--events: are those of --data")
-    service = options["service"]
+    service = request.service
     if not service:
         raise click.UsageError("give --service, whose production is in the store, or --data")
     now = system_clock()
     with closing(open_store(settings.store, existing=True)) as opened:
         store = SymbolStore(opened, read_namings(settings.names))
-        production = _of_store(store, service, (now, options["days"]), options["span"])
-        caused = caused_regressions(store, service, now - options["days"] * DAY_S, now)
+        production = _of_store(store, service, (now, request.days), request.span)
+        caused = caused_regressions(store, service, now - request.days * DAY_S, now)
         tests = gather_kept(store, service, known_workloads(settings.workloads))
         return replace(production, regressed=frozenset(event.change for event in caused), kept=tests)
 
@@ -248,30 +253,29 @@ def _to_json(impact: Impact, chance: Chance, worth: Worth) -> dict[str, Any]:
     }
 
 
+_SUBROUTINES: tuple[Column[dict[str, Any]], ...] = (Column("subroutine"), Column("gCPU", "gcpu", ".3%"))
+_ENDPOINTS: tuple[Column[dict[str, Any]], ...] = (
+    Column("endpoint"),
+    Column("replay", form=".1%"),
+    Column("touched", form=".1%"),
+)
+
+
 def _show(result: dict[str, Any]) -> None:
-    console = table_console()
     because = ""
     if tests := result["kept"]:
         because = f" because of {counted(len(tests), 'kept test')}"
-        for line in (line for test in tests for line in kept_lines(test)):
-            console.print(Text(escape_controls(line)), soft_wrap=True)
-    console.print(
-        f"{'worth an experiment' if result['worth'] else 'not worth an experiment'}{because}: it touches "
-        f"{result['share']:.3%} of the samples, and regresses with {result['chance']:.2%}"
-    )
+        print_lines(line for test in tests for line in kept_lines(test))
     learned = f"{counted(result['examples'], 'past change')}, {result['regressions']} of which regressed"
-    console.print(f"learned from {learned}; the machines test {result['tested']:.0%} of changes")
-    table = Table("subroutine", Column("gCPU", justify="right"), box=SIMPLE)
-    for row in result["subroutines"][:_MOST_SHOWN]:
-        table.add_row(Text(escape_controls(row["subroutine"])), f"{row['gcpu']:.3%}")
-    console.print(table)
+    print_lines(
+        (
+            f"{'worth an experiment' if result['worth'] else 'not worth an experiment'}{because}: it touches "
+            f"{result['share']:.3%} of the samples, and regresses with {result['chance']:.2%}",
+            f"learned from {learned}; the machines test {result['tested']:.0%} of changes",
+        )
+    )
+    print_table(_SUBROUTINES, result["subroutines"][:_MOST_SHOWN])
     if result["unseen"]:
-        console.print(f"{counted(len(result['unseen']), 'modified subroutine')} did not run in production")
+        click.echo(f"{counted(len(result['unseen']), 'modified subroutine')} did not run in production")
     if result["endpoints"]:
-        columns = (Column("replay", justify="right"), Column("touched", justify="right"))
-        table = Table("endpoint", *columns, box=SIMPLE)
-        for row in result["endpoints"][:_MOST_SHOWN]:
-            table.add_row(
-                Text(escape_controls(row["endpoint"])), f"{row['replay']:.1%}", f"{row['touched']:.1%}"
-            )
-        console.print(table)
+        print_table(_ENDPOINTS, result["endpoints"][:_MOST_SHOWN])

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import click
 
-from agents.commands.options import checked_by
 from agents.publishing.broker import check_broker, connect, quiet_client
 from agents.webhooks import load_service_map, serve
 from pipeline.commands.options import settings_options
+from pipeline.commands.request import option, takes
 from pipeline.files.values import address_of
 from pipeline.model.clock import system_clock
 from pipeline.settings.config import Settings
@@ -26,22 +26,19 @@ Examples:
 
 
 @click.command(epilog=_EXAMPLES)
-@click.option(
-    "--service-map",
-    required=True,
-    type=click.Path(path_type=Path),
-    help="YAML file: which repository, branch and gate is which service, and where secrets are.",
-)
-@click.option(
-    "--listen",
-    default="127.0.0.1:8087",
-    show_default=True,
-    metavar="HOST:PORT",
-    callback=checked_by(address_of),
-    help="Address to listen on; port 0 takes a free one.",
-)
-@settings_options("broker", "topics", "idempotent_producer", "log_level", "store")
-def webhooks(settings: Settings, service_map: Path, listen: tuple[str, int]) -> None:
+@takes
+def webhooks(
+    service_map: Path = option(
+        help="YAML file of the services of repositories, branches and gates, and of where secrets are."
+    ),
+    listen: tuple[str, int] = option(
+        "127.0.0.1:8087",
+        parse=address_of,
+        metavar="HOST:PORT",
+        help="Address to listen on; port 0 takes a free one.",
+    ),
+    settings: Settings = settings_options("broker", "topics", "idempotent_producer", "log_level", "store"),
+) -> None:
     """Receive webhooks of GitHub (POST /github) and GitLab (POST /gitlab) until Ctrl-C.
 
     So do flag services: POST /launchdarkly, /unleash, /flagsmith and /openfeature make changes of flips.

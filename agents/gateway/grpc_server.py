@@ -39,12 +39,10 @@ async def listening(
     """Serve the methods of all receivers that have some, and yield the address.
 
     Raises:
-        ConfigError: grpcio is missing, or the address cannot be listened on.
+        ConfigError: the address cannot be listened on.
     """
-    try:
-        import grpc
-    except ImportError:
-        raise ConfigError("--grpc: needs grpcio: pip install 'smidgen[grpc]'") from None
+    import grpc
+
     server = grpc.aio.server(
         options=(("grpc.max_receive_message_length", MAX_MESSAGE_BYTES), ("grpc.so_reuseport", 0))
     )

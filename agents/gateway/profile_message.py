@@ -14,7 +14,7 @@ from agents.gateway.profiles import OLDEST_S
 from agents.profiles.message import Source, encode_within
 from agents.profiles.profile_files import profile_key
 from pipeline.files.values import service_name
-from pipeline.messages.inputs import decode_profile
+from pipeline.messages.measurements import decode_profile, profile_to_json
 from pipeline.model import Outgoing
 from pipeline.model.errors import InvalidMessage
 from pipeline.model.units import DAY_S
@@ -30,7 +30,7 @@ def decode(request: Request, setup: Setup) -> Decoded:
     if profile.end < request.now - OLDEST_S:
         raise InvalidMessage(f"end: more than {OLDEST_S / DAY_S:.0f} days ago")
     profile = replace(profile, id=profile.id or xxhash.xxh3_128_hexdigest(request.body))
-    encoded, lost = encode_within(profile, setup.max_message_bytes)
+    encoded, lost = encode_within(profile_to_json(profile), setup.max_message_bytes)
     skipped = (Skipped("oversized_stacks", f"{lost} samples of oversized stacks"),) if lost else ()
     key = profile_key(Source(profile.service, profile.host))
     parts = (

@@ -29,7 +29,8 @@ from agents.profiles.message import Source, build_profile, encode_within
 from agents.profiles.profile_files import profile_key
 from pipeline.files.unpacking import UnpackError, gunzip
 from pipeline.messages.fields import EARLIEST_S, LATEST_S
-from pipeline.messages.inputs import FUTURE_S, MAX_INTERVAL_S
+from pipeline.messages.inputs import FUTURE_S
+from pipeline.messages.measurements import MAX_INTERVAL_S
 from pipeline.messages.schema.inputs import MAX_COUNT, MAX_RATE_HZ
 from pipeline.model import Outgoing
 from pipeline.model.errors import ConfigError, InvalidMessage
@@ -108,8 +109,8 @@ def reading_parts(reading: Reading, pushed: Pushed, request: Request, setup: Set
         raise InvalidMessage(f"profile: {parsed.samples} samples, more than {MAX_COUNT}")
     stacks = _under_endpoint(parsed.stacks, origin.endpoint)
     source = Source(origin.service, origin.host, origin.release, origin.labels, rate_hz)
-    profile = build_profile(stacks, source=source, start=start, end=end)
-    profile = replace(profile, id=_identity(pushed, origin.host))
+    profile_id = _identity(pushed, origin.host)
+    profile = build_profile(stacks, source=source, start=start, end=end, id=profile_id)
     encoded, lost = encode_within(profile, setup.max_message_bytes)
     skipped = []
     if parsed.invalid:
@@ -122,7 +123,7 @@ def reading_parts(reading: Reading, pushed: Pushed, request: Request, setup: Set
             Outgoing("profiles", profile_key(source), part.value),
             origin.service,
             part.samples,
-            f"{profile.id}/{number}",
+            f"{profile_id}/{number}",
         )
         for number, part in enumerate(encoded)
     )

@@ -23,7 +23,6 @@ from agents.gateway.base import (
 )
 from agents.gateway.otlp_profiles import grpc_status, json_status, partial_success
 from agents.metrics import (
-    Conversion,
     MetricMap,
     Reading,
     Readings,
@@ -33,9 +32,10 @@ from agents.metrics import (
     read_otlp_metrics,
     read_remote_write,
 )
+from agents.metrics.conversion import Conversion
 from agents.metrics.reading import Family
 from agents.metrics.remote_write import V2_TYPE
-from pipeline.messages.inputs import encode_metric_points
+from pipeline.messages.measurements import encode_metric_points
 from pipeline.model import Outgoing
 from pipeline.model.errors import InvalidMessage
 from pipeline.telemetry.metrics import GATEWAY_READINGS, Sample

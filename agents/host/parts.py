@@ -76,8 +76,8 @@ def encode_part(part: Part, host: str, max_bytes: int) -> Encoded:
     source = Source(
         part.identity.service, host, part.identity.release, dict(part.identity.labels), part.rate_hz
     )
-    profile = build_profile(part.stacks, source=source, start=part.start, end=part.end)
-    encoded, lost = encode_within(replace(profile, id=uuid4().hex), max_bytes)
+    profile = build_profile(part.stacks, source=source, start=part.start, end=part.end, id=uuid4().hex)
+    encoded, lost = encode_within(profile, max_bytes)
     key = profile_key(source)
     return Encoded(
         tuple((Outgoing("profiles", key, message.value), message.samples) for message in encoded), lost

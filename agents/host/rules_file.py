@@ -17,6 +17,7 @@ from pipeline.files.validation import StrictModel, WrongYaml, parse_yaml, read_y
 from pipeline.files.values import share_of
 from pipeline.model.errors import ConfigError
 from pipeline.model.units import parse_duration_s, parse_size_bytes
+from pipeline.settings.extras import require
 
 _FRACTION = re.compile(r"\s*(\d{1,6})\s*/\s*(\d{1,6})\s*")
 _PERCENT = re.compile(r"\s*(\d{1,3}(?:\.\d{1,6})?)\s*%\s*")
@@ -209,8 +210,11 @@ def parse_fleet_config(content: bytes, where: str) -> HostConfig:
 
 
 def _to_config(file: _File) -> HostConfig:
+    rules = tuple(_to_rule(rule) for rule in file.rules)
+    if file.prune or any(rule.how.adaptive for rule in rules):
+        require("scipy")  # now, and not after the first window
     return HostConfig(
-        rules=tuple(_to_rule(rule) for rule in file.rules),
+        rules=rules,
         interval_s=file.interval_s,
         scan_s=file.scan_s,
         processes=file.processes,

@@ -6,8 +6,9 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
-import numpy as np
+import orjson
 import xxhash
 
 from agents.logs.line_format import NOTHING, LineFormat
@@ -15,13 +16,11 @@ from agents.logs.log_time import log_time
 from agents.logs.request_type import NO_ROUTE, OTHER, RequestTypes
 from agents.logs.tally_state import CellState, PeriodState, TallyState
 from agents.metrics.exponential import Exponential
-from pipeline.messages.inputs import encode_metric_points
 from pipeline.messages.requests import encode_requests, requests_message
 from pipeline.messages.schema.requests import MAX_BUCKET, MIN_BUCKET
 from pipeline.model import (
     BUCKETS_AN_OCTAVE,
     RESPONSE_CLASSES,
-    MetricPoints,
     Outgoing,
     RequestCounts,
     TypeCounts,
@@ -45,6 +44,9 @@ MAX_POINTS = 5000
 
 MAX_METRIC_NAME = 400
 QUANTILES = (0.5, 0.9, 0.99)
+_Metric = dict[str, Any]
+"""Message of the topic ``metrics``, docs/schemas/metric-points.json, whose points are still to come."""
+
 _ZERO = -(2**31)  # the bucket of requests that took no time
 
 
@@ -305,7 +307,7 @@ class RequestTally:
 
     def _messages(self, periods: Sequence[int]) -> list[Outgoing]:
         """Close these periods and return their messages."""
-        metrics: dict[str, MetricPoints] = {}
+        metrics: dict[str, _Metric] = {}
         points: dict[str, list[tuple[float, float]]] = {}
         requests: list[Outgoing] = []
         for period, cells in self._take(periods):
@@ -313,8 +315,8 @@ class RequestTally:
             if self._parts.pop(period, 0):
                 continue  # of which this is a part
             for metric, value in self._values(cells):
-                metrics.setdefault(metric.metric, metric)
-                points.setdefault(metric.metric, []).append((period * self._options.period_s, value))
+                metrics.setdefault(metric["metric"], metric)
+                points.setdefault(metric["metric"], []).append((period * self._options.period_s, value))
         return requests + [
             message for name, metric in metrics.items() for message in _encoded(metric, points[name])
         ]
@@ -332,7 +334,7 @@ class RequestTally:
         part = f"/{self._parts[period]}".encode() if period in self._parts else b""
         return requests_message(replace(counts, id=xxhash.xxh3_128_hexdigest(encode_requests(counts) + part)))
 
-    def _values(self, cells: dict[str, _Cell]) -> Iterator[tuple[MetricPoints, float]]:
+    def _values(self, cells: dict[str, _Cell]) -> Iterator[tuple[_Metric, float]]:
         """Yield the metrics of a period, each with its value."""
         period_s = self._options.period_s
         for type_ in sorted(self._seen):
@@ -350,10 +352,10 @@ class RequestTally:
             rate = sum(cell.statuses.get(first, 0) for cell in cells.values()) / period_s
             yield self._metric("responses", f"{first}xx", "{request}/s", "traffic"), rate
 
-    def _metric(self, name: str, type_: str, unit: str, kind: str) -> MetricPoints:
-        metric = cut_name(f"{name}{{{type_}}}", MAX_METRIC_NAME)
-        nothing = np.empty(0)
-        return MetricPoints(self._options.service, metric, nothing, nothing, kind == "traffic", unit, kind)
+    def _metric(self, name: str, type_: str, unit: str, kind: str) -> _Metric:
+        service, metric = self._options.service, cut_name(f"{name}{{{type_}}}", MAX_METRIC_NAME)
+        setup = {"setup": True} if kind == "traffic" else {}
+        return {"service": service, "metric": metric, "points": (), **setup, "unit": unit, "kind": kind}
 
 
 _NO_REQUESTS = _Cell()
@@ -389,10 +391,9 @@ def _quantiles(durations: dict[int, int]) -> Iterator[tuple[float, float]]:
             yield rank, value
 
 
-def _encoded(metric: MetricPoints, points: Sequence[tuple[float, float]]) -> Iterator[Outgoing]:
+def _encoded(metric: _Metric, points: Sequence[tuple[float, float]]) -> Iterator[Outgoing]:
     """Yield points as messages whose ids are those of their content: the same log twice counts once."""
     for start in range(0, len(points), MAX_POINTS):
-        times, values = np.array(points[start : start + MAX_POINTS]).T
-        whole = replace(metric, timestamps=times, values=values)
-        message = replace(whole, id=xxhash.xxh3_128_hexdigest(encode_metric_points(whole)))
-        yield Outgoing("metrics", f"{metric.service}/{metric.metric}", encode_metric_points(message))
+        message = metric | {"points": points[start : start + MAX_POINTS]}
+        content = orjson.dumps(message | {"id": xxhash.xxh3_128_hexdigest(orjson.dumps(message))})
+        yield Outgoing("metrics", f"{metric['service']}/{metric['metric']}", content)

@@ -1,6 +1,8 @@
-"""Service-level metrics of other systems: decoders, and their conversion into ``metrics`` messages."""
+"""Service-level metrics of other systems: decoders, and their conversion into ``metrics`` messages.
 
-from agents.metrics.conversion import Conversion
+``agents.metrics.conversion`` is imported by its own name: it needs numpy, and the readers do not.
+"""
+
 from agents.metrics.exposition import read_exposition
 from agents.metrics.mapping import MetricMap, load_metric_map
 from agents.metrics.otlp import read_otlp_json, read_otlp_metrics
@@ -9,7 +11,6 @@ from agents.metrics.remote_write import read_remote_write
 from agents.metrics.replicas import Replicas
 
 __all__ = [
-    "Conversion",
     "MetricMap",
     "Reading",
     "Readings",

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
-import numpy as np
+import orjson
 
 from agents.profiles.formats import Stack
 from agents.profiles.naming import NamedFrame, name_stack
-from pipeline.messages.inputs import encode_profile
 from pipeline.messages.schema.inputs import MAX_COUNT
-from pipeline.model import Annotation, Profile
+from pipeline.model import Annotation
 from pipeline.model.errors import InvalidMessage
 from pipeline.model.frames import cut_name
 
@@ -35,7 +35,15 @@ class Encoded:
     samples: int
 
 
-def build_profile(stacks: Mapping[Stack, int], *, source: Source, start: float, end: float) -> Profile:
+Message = dict[str, Any]
+"""JSON object of the topic ``profiles``, docs/schemas/profile.json."""
+
+_OPTIONAL = ("annotations", "release", "labels", "rate_hz", "id")
+
+
+def build_profile(
+    stacks: Mapping[Stack, int], *, source: Source, start: float, end: float, id: str = ""
+) -> Message:
     """Name the frames of raw stacks, add up stacks that became equal, and number the frames.
 
     Args:
@@ -43,6 +51,7 @@ def build_profile(stacks: Mapping[Stack, int], *, source: Source, start: float, 
         source: Service, host, release, labels and sampling rate.
         start: When sampling began, in epoch seconds.
         end: When it ended, in epoch seconds.
+        id: Profiles of a service with the same id are copies of one profile.
 
     Raises:
         InvalidMessage: a stack has more samples than a message can hold.
@@ -56,23 +65,25 @@ def build_profile(stacks: Mapping[Stack, int], *, source: Source, start: float, 
             counts[indexes] = counts.get(indexes, 0) + count
     if counts and max(counts.values()) > MAX_COUNT:
         raise InvalidMessage(f"a stack has more than {MAX_COUNT} samples")
-    return Profile(
-        service=source.service,
-        host=source.host,
-        start=start,
-        end=end,
-        frames=tuple(numbers),
-        stack_frames=np.array([index for stack in counts for index in stack], dtype=np.int64),
-        stack_starts=np.cumsum([0, *map(len, counts)], dtype=np.int64),
-        counts=np.array(list(counts.values()), dtype=np.int64),
-        annotations=tuple(annotations.values()),
-        release=source.release,
-        labels=source.labels,
-        rate_hz=source.rate_hz,
+    return _without_empty(
+        {
+            "service": source.service,
+            "host": source.host,
+            "start": start,
+            "end": end,
+            "frames": list(numbers),
+            "stacks": list(counts),
+            "counts": list(counts.values()),
+            "annotations": list(annotations.values()),
+            "release": source.release,
+            "labels": source.labels,
+            "rate_hz": source.rate_hz,
+            "id": id,
+        }
     )
 
 
-def encode_within(profile: Profile, max_bytes: int) -> tuple[list[Encoded], int]:
+def encode_within(message: Message, max_bytes: int) -> tuple[list[Encoded], int]:
     """Encode a profile as few messages of at most ``max_bytes``, all of the same interval.
 
     Each part has an id of its own if the profile has one.
@@ -80,14 +91,15 @@ def encode_within(profile: Profile, max_bytes: int) -> tuple[list[Encoded], int]
     Returns:
         The messages, and the samples of stacks that do not even fit alone, which are left out.
     """
-    value = encode_profile(profile)
+    value = orjson.dumps(message)
+    samples = sum(message["counts"])
     if len(value) <= max_bytes:
-        return [Encoded(value, int(profile.counts.sum()))], 0
-    stacks = len(profile.counts)
+        return [Encoded(value, samples)], 0
+    stacks = len(message["counts"])
     if stacks <= 1:
-        return [], int(profile.counts.sum())
-    first, lost = encode_within(_part(profile, 0, stacks // 2), max_bytes)
-    second, more_lost = encode_within(_part(profile, stacks // 2, stacks), max_bytes)
+        return [], samples
+    first, lost = encode_within(_part(message, 0, stacks // 2), max_bytes)
+    second, more_lost = encode_within(_part(message, stacks // 2, stacks), max_bytes)
     return first + second, lost + more_lost
 
 
@@ -100,19 +112,22 @@ def _number(frame: NamedFrame, numbers: dict[str, int], annotations: dict[int, A
     return index
 
 
-def _part(profile: Profile, first: int, last: int) -> Profile:
+def _part(message: Message, first: int, last: int) -> Message:
     """Return the stacks from ``first`` to before ``last`` with only the frames they need."""
-    starts = profile.stack_starts[first : last + 1]
-    used, flat = np.unique(profile.stack_frames[starts[0] : starts[-1]], return_inverse=True)
-    renumbered = {int(old): new for new, old in enumerate(used)}
-    return replace(
-        profile,
-        id=profile.id and f"{profile.id}/{first}-{last}",
-        frames=tuple(profile.frames[old] for old in renumbered),
-        stack_frames=flat.astype(np.int64),
-        stack_starts=starts - starts[0],
-        counts=profile.counts[first:last],
-        annotations=tuple(
-            replace(a, frame=renumbered[a.frame]) for a in profile.annotations if a.frame in renumbered
-        ),
-    )
+    stacks = message["stacks"][first:last]
+    used = sorted({index for stack in stacks for index in stack})
+    numbers = {old: new for new, old in enumerate(used)}
+    annotations = [a for a in message.get("annotations", ()) if a.frame in numbers]
+    own: Message = {
+        "frames": [message["frames"][old] for old in used],
+        "stacks": [[numbers[index] for index in stack] for stack in stacks],
+        "counts": message["counts"][first:last],
+        "annotations": [replace(a, frame=numbers[a.frame]) for a in annotations],
+        "id": f"{message['id']}/{first}-{last}" if "id" in message else "",
+    }
+    return _without_empty(message | own)
+
+
+def _without_empty(message: Message) -> Message:
+    """Leave out optional fields that say nothing."""
+    return {name: value for name, value in message.items() if value or name not in _OPTIONAL}

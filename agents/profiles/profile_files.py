@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import orjson
@@ -14,7 +14,7 @@ from agents.profiles.formats import AUTO, StackSamples, count_samples
 from agents.profiles.message import Source, build_profile, encode_within
 from agents.profiles.profile_source import STDIN, begin_profile, named, opened_profile
 from pipeline.messages.schema.inputs import MAX_COUNT
-from pipeline.model import Outgoing, Profile
+from pipeline.model import Outgoing
 from pipeline.model.clock import to_iso
 from pipeline.model.errors import ConfigError, file_errors
 from pipeline.model.units import counted
@@ -95,8 +95,9 @@ def _read(path: Path, request: Import, start: float) -> Imported:
         source.drain()
         _check(parsed, held)
     source_ = request.source
-    profile = build_profile(parsed.stacks, source=source_, start=start, end=start + request.duration_s)
-    profile = replace(profile, id=_identity(path, content.digest(), profile))
+    end = start + request.duration_s
+    profile_id = _identity(path, content.digest(), source_, start, end)
+    profile = build_profile(parsed.stacks, source=source_, start=start, end=end, id=profile_id)
     parts, lost = encode_within(profile, request.max_bytes)
     messages = tuple(Outgoing("profiles", profile_key(source_), part.value) for part in parts)
     return Imported(path, messages, parsed, lost)
@@ -117,8 +118,8 @@ def _check(parsed: StackSamples, held: str) -> None:
         raise ConfigError(f"{parsed.samples} samples, more than the {MAX_COUNT} of one interval")
 
 
-def _identity(path: Path, content: bytes, profile: Profile) -> str:
+def _identity(path: Path, content: bytes, source: Source, start: float, end: float) -> str:
     """Return a key that is equal when a file is imported again for the same host and interval."""
-    labels = sorted(profile.labels.items())
-    origin = [path.name, profile.host, profile.start, profile.end, profile.release, labels]
+    labels = sorted(source.labels.items())
+    origin = [path.name, source.host, start, end, source.release, labels]
     return xxhash.xxh3_128_hexdigest(orjson.dumps(origin) + content)

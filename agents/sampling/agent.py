@@ -151,8 +151,8 @@ def _publish_intervals(plan: Plan, sampler: Sampler, settings: Settings, topics:
 def _messages(interval: Interval, source: Source, max_bytes: int) -> Iterator[tuple[Outgoing, int]]:
     """Yield the messages of an interval and the samples in each, one without samples if it was idle."""
     stacks = parse_collapsed(interval.data).stacks
-    profile = build_profile(stacks, source=source, start=interval.start, end=interval.end)
-    profile = replace(profile, id=uuid4().hex)  # another process of this host may have the same stacks
+    profile_id = uuid4().hex  # another process of this host may have the same stacks
+    profile = build_profile(stacks, source=source, start=interval.start, end=interval.end, id=profile_id)
     parts, lost = encode_within(profile, max_bytes - OVERHEAD_BYTES)
     if lost:
         log.warning("%d samples of stacks too large for a message were left out", lost)

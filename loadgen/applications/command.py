@@ -20,7 +20,7 @@ from loadgen.harness import Advance, Experiment, bench, table
 from loadgen.requests.table import PAPER_R_SQUARED
 from pipeline.commands.request import FOLDER, option, seed_option
 from pipeline.commands.tables import Column
-from pipeline.settings.extras import require_forest
+from pipeline.settings.extras import require
 
 
 def _types_slower(row: Row) -> str:
@@ -47,8 +47,8 @@ COLUMNS: tuple[Column[Row], ...] = (
 class _ApplicationsRequest:
     names: tuple[str, ...] = option(flag="--application", choices=APPLICATIONS, help="Only these.")
     kinds: tuple[str, ...] = option(flag="--kind", choices=KINDS, help="Only these.")
-    periods: int = option(120, least=20, most=10_000, help="Of each release.")
-    rate: float = option(30.0, least=1, most=10_000, help="Requests in a period, in the mean.")
+    periods: int = option(120, least=20, most=10_000, help="Periods of each release.")
+    rate: float = option(30.0, least=1, most=10_000, help="Mean number of requests in a period.")
     milliseconds: float = option(
         1.0,
         flag="--extra",
@@ -56,18 +56,18 @@ class _ApplicationsRequest:
         most=10_000,
         help="Milliseconds of CPU time that a regression adds to each call.",
     )
-    equal: int = option(8, least=0, most=1000, help="New releases without a regression.")
-    connections: int = option(1, least=1, most=64, help="Requests of a release that are under way at a time.")
+    equal: int = option(8, least=0, most=1000, help="Number of new releases without a regression.")
+    connections: int = option(1, least=1, most=64, help="Concurrent requests of a release.")
     alpha: float = option(0.05, above=0, most=0.5)
     seed: int = seed_option()
-    forest: bool = option(help="The paper's forests beside it.")
+    forest: bool = option(help="Fit the paper's forests too.")
     environment: Path | None = option(
-        kind=FOLDER, help="Folder for the applications' packages; without it they are installed anew."
+        kind=FOLDER, help="Folder that keeps the applications' packages; without it they are installed anew."
     )
     keep: Path | None = option(kind=FOLDER, help="Folder for all access logs and CPU times.")
 
 
-@bench(_ApplicationsRequest, json="one JSON object a release")
+@bench(json="one JSON object a release")
 def applications(request: _ApplicationsRequest) -> Experiment[Row]:
     """Find regressions of two real web applications from their access logs and CPU time.
 
@@ -79,7 +79,7 @@ def applications(request: _ApplicationsRequest) -> Experiment[Row]:
     times.
     """
     if request.forest:
-        require_forest()
+        require("sklearn")
     chosen = [APPLICATIONS[name] for name in request.names or APPLICATIONS]
     kinds = request.kinds or KINDS
 

@@ -15,7 +15,7 @@ from loadgen.bench.usage import processor_s, require_proc
 from loadgen.harness import Result, run_smidgen
 from pipeline.embedded.stack import EmbeddedStack
 from pipeline.kafka import Packet, Producer, ProducerOptions, as_broker
-from pipeline.messages.inputs import encode_profile
+from pipeline.messages.measurements import encode_profile
 from pipeline.model import Profile, Record
 from pipeline.model.clock import system_clock
 from pipeline.model.errors import SmidgenError

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from functools import partial
-from operator import itemgetter
 from typing import Any
 
 import click
@@ -24,7 +23,7 @@ from loadgen.bench.usage import peak_mb, require_proc
 from loadgen.harness import Experiment, bench, run_in_workers
 from loadgen.terminal import share_progress
 from pipeline.commands.request import option, seed_option
-from pipeline.commands.tables import Column, print_table
+from pipeline.commands.tables import print_table, text_columns
 from pipeline.model.errors import SmidgenError
 from pipeline.model.units import HOUR_S
 from pipeline.storage.connect import open_store
@@ -81,16 +80,16 @@ class CatchUp:
 class CatchUpRequest:
     """Amount of work to catch up with."""
 
-    services: int = option(10, least=1, help="How many.")
-    hours: float = option(24, least=1, help="How long workers are away.")
-    hosts: int = option(4, least=2, help="Of each service.")
+    services: int = option(10, least=1, help="Number of services.")
+    hours: float = option(24, least=1, help="Hours for which workers are away.")
+    hosts: int = option(4, least=2, help="Hosts of each service.")
     seed: int = seed_option(help="Seed of the load.")
     broker: BrokerKind = option("embedded", help="The embedded broker, or Apache Kafka.")
     processes: int = os.cpu_count() or 1
     """That draw the load."""
 
 
-@bench(CatchUpRequest, json="one JSON object")
+@bench(json="one JSON object")
 def catch_up(request: CatchUpRequest) -> Experiment[CatchUp]:
     """Stop all workers for hours of event time, start them again, and measure how they catch up.
 
@@ -116,8 +115,7 @@ def _show(rows: Iterable[CatchUp]) -> None:
             ("scans made", f"{row.scans:,}", ""),
             ("scans left out", f"{row.skipped:,}", ""),
         ]
-        names = ("what", "figure", "unit")
-        print_table([Column(name, itemgetter(position)) for position, name in enumerate(names)], figures)
+        print_table(text_columns(("what", "figure", "unit")), figures)
         different = row.differences
         click.echo(
             f"{row.services} services, {row.hours:g} h behind, {row.messages:,} messages, "

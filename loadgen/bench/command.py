@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,108 +14,103 @@ import click
 
 from loadgen import harness
 from loadgen.harness import Advance, Experiment, Result, print_results
+from pipeline.commands.lazy_group import load
 from pipeline.commands.request import EXISTING_FILE, argument, option
 from pipeline.processes.allocation import keep_freed_memory
 
 Measure = Callable[[Advance], list[Result]]
 
 
-NAMES = ("aggregate", "detect", "scan", "stacks", "storage", "peers")
+OF_SPEED = {
+    "aggregate": "Messages a second: the stage alone, a whole worker, and the store without Smidgen.",
+    "detect": "Series a second: the screen, the whole detector, and a naive CUSUM.",
+    "scan": "Time of a scan of a whole fleet, by detector and filters, on all cores.",
+    "stacks": "Time and memory of comparing all stacks of a service around one change.",
+    "storage": "Bytes and rows that it takes to store who sent samples.",
+    "peers": "Accuracy and speed of `smidgen detect`, beside other installed detectors.",
+}
+"""Benches of speed → one line of help."""
 
-OF_THE_PRODUCT = ("aggregate", "detect", "scan")
+DEFAULT = ("aggregate", "detect", "scan")
 """What is measured unless names are given: not stacks, which take a gigabyte, nor what takes long."""
 
-
 OF_THEIR_OWN = {
-    "accuracy": "loadgen.evaluation.suite.command",
-    "grouping": "loadgen.evaluation.grouping.command",
-    "injected": "loadgen.evaluation.injected",
-    "faults": "loadgen.bench.faults.command",
-    "soak": "loadgen.bench.soak_report",
-    "catch-up": "loadgen.bench.catch_up",
-    "live": "loadgen.bench.live.command",
-    "dashboard": "loadgen.bench.dashboard",
-    "release": "loadgen.bench.releases",
-    "scale": "loadgen.bench.scale",
-    "feedback": "loadgen.bench.feedback",
-    "labeller": "loadgen.bench.labeller",
-    "sampling": "loadgen.bench.sampling.command",
-    "gateway": "loadgen.bench.gateway.command",
-    "inprocess": "loadgen.bench.inprocess",
-    "overhead": "loadgen.bench.overhead.command",
-    "adaptive": "loadgen.bench.overhead.adaptive",
-    "replay": "loadgen.bench.replay",
-    "trials": "loadgen.bench.trials.command",
-    "requests": "loadgen.requests.command",
-    "applications": "loadgen.applications.command",
-    "suspects": "loadgen.requests.suspects",
-    "bisect": "loadgen.bench.bisection.command",
-    "histories": "loadgen.bench.histories.command",
+    "accuracy": ("loadgen.evaluation.suite.command", "Accuracy of the pipeline on simulated fleets."),
+    "grouping": ("loadgen.evaluation.grouping.command", "Grouping of regressions by their cause."),
+    "injected": ("loadgen.evaluation.injected", "Smallest steps that are detected in real series."),
+    "faults": ("loadgen.bench.faults.command", "Messages that are lost or doubled under faults."),
+    "soak": ("loadgen.bench.soak_report", "Memory of the pipeline over hours."),
+    "catch-up": ("loadgen.bench.catch_up", "Time to catch up after workers were away for a day."),
+    "live": ("loadgen.bench.live.command", "Steps of one process that the preset live reports in a minute."),
+    "dashboard": ("loadgen.bench.dashboard", "Time until the first byte of each page of the dashboard."),
+    "release": ("loadgen.bench.releases", "False and missed alarms of comparisons of two releases."),
+    "scale": ("loadgen.bench.scale", "Cost of scans of many large services."),
+    "feedback": ("loadgen.bench.feedback", "Gain of precision and suspects from people's verdicts."),
+    "labeller": ("loadgen.bench.labeller", "Precision and recall of the classes of comments."),
+    "sampling": ("loadgen.bench.sampling.command", "Savings and losses of adaptive rates and pruned stacks."),
+    "gateway": ("loadgen.bench.gateway.command", "Load of a gateway under many agents."),
+    "inprocess": ("loadgen.bench.inprocess", "Cost of the sampler inside a Python program."),
+    "overhead": ("loadgen.bench.overhead.command", "Cost of sampling real programs."),
+    "adaptive": (
+        "loadgen.bench.overhead.adaptive",
+        "Cost of sampling real programs at rates that follow profiles.",
+    ),
+    "replay": ("loadgen.bench.replay", "Punctuality of replayed requests."),
+    "trials": ("loadgen.bench.trials.command", "Errors of the models of trials."),
+    "requests": ("loadgen.requests.command", "Detection of requests that cost more in a new release."),
+    "applications": (
+        "loadgen.applications.command",
+        "Detection of such requests in two real web applications.",
+    ),
+    "suspects": ("loadgen.requests.suspects", "Rank of the guilty commit among the suspects of a request."),
+    "bisect": ("loadgen.bench.bisection.command", "Commits that `smidgen trial bisect` finds."),
+    "histories": ("loadgen.bench.histories.command", "Changes in histories of benchmarks, beside peers."),
 }
-"""Benchmarks with options of their own → the module that defines each under its name."""
+"""Benches with options of their own → (module that defines it under its name, one line of help)."""
 
 
 class _Bench(click.Command):
-    """The benchmarks of speed; other benchmarks are subcommands."""
+    """The benches of speed; other benches are subcommands."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        """Return the context of the one that is asked for."""
+        """Return the context of the bench that is asked for."""
         if not args or args[0] not in OF_THEIR_OWN:
             return super().make_context(info_name, args, parent=parent, **extra)
         name, *rest = args
-        command: click.Command = getattr(importlib.import_module(OF_THEIR_OWN[name]), name.replace("-", "_"))
+        command: click.Command = getattr(load(OF_THEIR_OWN[name][0]), name.replace("-", "_"))
         return command.make_context(f"{info_name} {name}", rest, parent=parent, **extra)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, and a line of each bench."""
+        super().format_options(ctx, formatter)
+        with formatter.section("Names"):
+            formatter.write_dl([*OF_SPEED.items()])
+        with formatter.section("Commands with options of their own"):
+            formatter.write_dl([(name, line) for name, (_, line) in OF_THEIR_OWN.items()])
 
 
 @dataclass(frozen=True, slots=True)
 class _SpeedRequest:
-    names: tuple[str, ...] = argument(click.Choice(NAMES), metavar="[NAME]...")
-    series: int = option(80_000, least=1, help="Of the fleet in scan; FBDetect's largest has 800,000.")
-    stacks: int = option(100_000, least=1, help="Of the service in stacks, each of 40 frames.")
+    names: tuple[str, ...] = argument(click.Choice(tuple(OF_SPEED)), metavar="[NAME]...")
+    series: int = option(80_000, least=1, help="Series of the fleet in scan; FBDetect's largest has 800,000.")
+    stacks: int = option(100_000, least=1, help="Stacks of the service in stacks, each of 40 frames.")
     profile: Path | None = option(
         kind=EXISTING_FILE,
-        help="A profile file: detect is measured on a fleet of its call tree, too.",
+        help="Profile file: detect is measured on a fleet of its call tree too.",
     )
 
 
-@harness.bench(_SpeedRequest, json="one JSON object a result", cls=_Bench)
+@harness.bench(json="one JSON object a result", cls=_Bench)
 def bench(request: _SpeedRequest) -> Experiment[Result]:
-    """Measure speed on this machine: aggregate, detect, scan, or, when named, stacks, storage or peers.
+    """Measure speed on this machine; without a NAME, of aggregate, detect and scan.
 
-    aggregate: messages and samples a second, of the clock and of processor time, for the stage alone, for a
-    worker process from Kafka to the store, on an embedded broker and store, and for the same store without
-    Smidgen, which is given JSON rows and counts them by a materialised view. detect: series of 500 and
-    1,500 windows a second, by the screen alone, by the whole detector, and by a naive CUSUM of numpy, on
-    steady noise and, given --profile, on a fleet of a real call tree in which much moves. scan: a whole
-    fleet, by detector and filters, on all cores. stacks: time and memory of comparing all stacks of a
-    service around one change with those of a week. storage: what it costs to know who sent samples, in
-    bytes a sample and rows that a scan reads. peers: `smidgen detect` beside other detectors that are
-    installed, accuracy and speed.
-
-    How accurate the pipeline is measures `smidgen bench accuracy`, and how well it groups regressions by
-    cause `smidgen bench grouping`; from what size on steps in real series are found `smidgen bench
-    injected`. Which steps of one process the preset live reports within a minute measures `smidgen bench
-    live`. How often releases are called slower that are or are not measures `smidgen bench release`. What
-    it loses or doubles under faults measures `smidgen bench faults`, whether its memory stays flat `smidgen
-    bench soak`, how workers that were away for a day catch up `smidgen bench catch-up`, and what scans of
-    many large services take `smidgen bench scale`. What people's verdicts teach measures `smidgen bench
-    feedback`, and how well comments are classed `smidgen bench labeller`. What sampling at rates that
-    follow profiles and pruned stacks save measures `smidgen bench sampling`, what a gateway takes under
-    many agents `smidgen bench gateway`, and how often models of trials err `smidgen bench trials`. How
-    often a request that costs more in a new release is seen and named measures `smidgen bench requests`, in
-    two real web applications `smidgen bench applications`, how often its commit is the first suspect
-    `smidgen bench suspects`, and how often `smidgen trial bisect` names the right commit `smidgen bench
-    bisect`. How well changes in histories of benchmarks are found, beside peers, measures `smidgen bench
-    histories`. What sampling costs real programs measures `smidgen bench overhead`, with rates that follow
-    profiles `smidgen bench adaptive`, and what the sampler inside a Python program costs it `smidgen bench
-    inprocess`. Whether requests are replayed when they are due measures `smidgen bench replay`. These have
-    options of their own.
+    `smidgen bench COMMAND` runs a bench with options of its own.
     """
     keep_freed_memory()
     benchmarks = _benchmarks(request)
-    chosen = [benchmarks[name] for name in request.names or OF_THE_PRODUCT]
+    chosen = [benchmarks[name] for name in request.names or DEFAULT]
     return Experiment(
         lambda advance: chain.from_iterable(measure(advance) for measure, _ in chosen),
         sum(parts for _, parts in chosen),

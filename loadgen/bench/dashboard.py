@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
@@ -45,14 +44,11 @@ COLUMNS: tuple[Column[Result], ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _DashboardRequest:
-    regressions: int = option(10_000, least=1)
-    subroutines: int = option(100_000, least=1)
-
-
-@bench(_DashboardRequest, json="one JSON object a result")
-def dashboard(request: _DashboardRequest) -> Experiment[Result]:
+@bench(json="one JSON object a result")
+def dashboard(
+    regressions: int = option(10_000, least=1),
+    subroutines: int = option(100_000, least=1),
+) -> Experiment[Result]:
     """Measure until the first byte of each page comes, from an embedded store.
 
     Each page is asked for nine times, after the server has read its first snapshot; first byte is the
@@ -62,7 +58,7 @@ def dashboard(request: _DashboardRequest) -> Experiment[Result]:
     def rows(advance: Advance) -> Iterator[Result]:
         with EmbeddedStore() as embedded, closing(open_store(embedded.url)) as store:
             store.migrate()
-            fill(store, request.regressions, request.subroutines, now=system_clock())
+            fill(store, regressions, subroutines, now=system_clock())
             yield from asyncio.run(_measure(store, advance))
 
     return Experiment(rows, len(PAGES), terminal_table(COLUMNS))

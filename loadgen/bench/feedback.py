@@ -36,12 +36,12 @@ _COLORS = {"": "#8a8a8a", "text": "#c0392b", "attribution": "#2c6fad"}
 
 @dataclass(frozen=True, slots=True)
 class _FeedbackRequest:
-    verdicts: int = option(200, least=1, help="That teach.")
-    scenario: str = option("small", help="Fleet that is simulated.")
-    fleets: int = option(24, least=1, help="How many.")
-    workload: str = option("frontfaas-small", help="Preset or file.")
-    figure: Path | None = option(help="Draw what suspects learn: an SVG.")
-    causes_only: bool = option(help="Leave the fleets out: suspects alone, in seconds.")
+    verdicts: int = option(200, least=1, help="Number of verdicts that teach.")
+    scenario: str = option("small", help="Scenario of the fleet.")
+    fleets: int = option(24, least=1, help="Number of fleets.")
+    workload: str = option("frontfaas-small", help="Preset or file of the scans.")
+    figure: Path | None = option(help="SVG to draw, of what suspects learn.")
+    causes_only: bool = option(help="Measure suspects alone, without fleets, in seconds.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Feedback:
         return {"lessons": taught, "first_by_confirmations": shown}
 
 
-@bench(_FeedbackRequest, json="JSON")
+@bench(json="JSON")
 def feedback(request: _FeedbackRequest) -> Experiment[Feedback]:
     """Measure what verdicts teach: the first teach, the events after them are held out.
 

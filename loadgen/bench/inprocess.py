@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +23,12 @@ MEDIAN_ERROR = 1.2533  # of a median to a mean, for normal values
 UNITS = ("% units lost", "± (standard error)", "% p99", "% p99.9", "% of a core", "ms CPU/sample")
 
 
-@dataclass(frozen=True, slots=True)
-class _InprocessRequest:
-    seconds: float = option(20.0, least=0.5, help="Of each run.")
-    threads: int = option(1, least=1, most=64, help="That are busy.")
-    rates: tuple[int, ...] = option((1, 20, 101), flag="--rate", least=1, most=1000)
-
-
-@bench(_InprocessRequest, json="one JSON object a result")
-def inprocess(request: _InprocessRequest) -> Experiment[Result]:
+@bench(json="one JSON object a result")
+def inprocess(
+    seconds: float = option(20.0, least=0.5, help="Seconds of each run."),
+    threads: int = option(1, least=1, most=64, help="Busy threads."),
+    rates: tuple[int, ...] = option((1, 20, 101), flag="--rate", least=1, most=1000),
+) -> Experiment[Result]:
     """Measure what sampling costs a busy program: throughput, slow units, and the sampler's own CPU.
 
     The sampler inside is on and off in turn within one run, and losses are medians over pairs of such phases.
@@ -40,14 +36,12 @@ def inprocess(request: _InprocessRequest) -> Experiment[Result]:
     """
 
     def rows(rate_hz: int) -> Iterator[Result]:
-        figures = _run([str(request.seconds), str(request.threads), str(rate_hz)])
+        figures = _run([str(seconds), str(threads), str(rate_hz)])
         yield inside_result(rate_hz, figures)
         with tempfile.TemporaryDirectory() as folder:
-            yield _py_spy(rate_hz, request.seconds, request.threads, Path(folder))
+            yield _py_spy(rate_hz, seconds, threads, Path(folder))
 
-    return Experiment(
-        *measured(request.rates, rows), terminal_table(figure_columns("sampler", UNITS, ",.2f"))
-    )
+    return Experiment(*measured(rates, rows), terminal_table(figure_columns("sampler", UNITS, ",.2f")))
 
 
 def inside_result(rate_hz: int, figures: dict[str, Any]) -> Result:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from loadgen.evaluation.labels import ClassScore, Example, read_examples, score_labels
@@ -25,19 +24,16 @@ COLUMNS: tuple[Column[ClassScore], ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _LabellerRequest:
-    path: Path = argument(metavar="FILE")
-    wrong: bool = option(help="Show each example with another class than its own.")
-
-
-@bench(_LabellerRequest, json="one JSON object a class")
-def labeller(request: _LabellerRequest) -> Experiment[ClassScore] | Experiment[Example]:
+@bench(json="one JSON object a class")
+def labeller(
+    path: Path = argument(metavar="FILE"),
+    wrong: bool = option(help="Show each example with another class than its own."),
+) -> Experiment[ClassScore] | Experiment[Example]:
     """Measure the labeller on FILE: JSON lines of status, comments, resolved and repaired_by."""
-    examples = read_examples(request.path)
-    if request.wrong:
-        wrong = [example for example in examples if label(example.answers).status != example.status]
-        return Experiment(lambda _: wrong, 1, lines(_wrong_line))
+    examples = read_examples(path)
+    if wrong:
+        misjudged = [example for example in examples if label(example.answers).status != example.status]
+        return Experiment(lambda _: misjudged, 1, lines(_wrong_line))
     return Experiment(lambda _: score_labels(examples), 1, table(COLUMNS))
 
 

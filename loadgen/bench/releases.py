@@ -197,19 +197,21 @@ def _typical(tree: Tree) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _ReleaseRequest:
-    pairs: int = option(100, least=1, help="Of each setting.")
-    rise: float = option(0.0, least=0, most=0.5, help="Of gCPU.")
-    subroutine: str = option("", metavar="NAME", help="Which one rises (default: one of about a tenth).")
-    threshold: float = option(CompareConfig().threshold, above=0, most=1, help="Rise that counts.")
+    pairs: int = option(100, least=1, help="Pairs of each setting.")
+    rise: float = option(0.0, least=0, most=0.5, help="Rise of the subroutine's gCPU.")
+    subroutine: str = option(
+        "", metavar="NAME", help="Subroutine that rises (default: one of about a tenth)."
+    )
+    threshold: float = option(CompareConfig().threshold, above=0, most=1, help="Smallest rise that counts.")
     profile: Path | None = option(
         kind=EXISTING_FILE,
-        help="A profile file whose stacks are drawn from, instead of call trees drawn at random.",
+        help="Profile file whose stacks are drawn, instead of random call trees.",
     )
-    names: tuple[str, ...] = option(flag="--setting", choices=SETTINGS, help="Only these. May be repeated.")
+    names: tuple[str, ...] = option(flag="--setting", choices=SETTINGS, help="Setting (default: all).")
     seed: int = seed_option()
 
 
-@bench(_ReleaseRequest, json="one JSON object a setting")
+@bench(json="one JSON object a setting")
 def release(request: _ReleaseRequest) -> Experiment[Mapping[str, float | str]]:
     """Measure how often `smidgen release compare` calls releases different: false alarms, and rises found.
 

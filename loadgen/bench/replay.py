@@ -37,7 +37,7 @@ UNITS = (
 
 @dataclass(frozen=True, slots=True)
 class _ReplayRequest:
-    seconds: float = option(10.0, least=0.1, help="Of each rate.")
+    seconds: float = option(10.0, least=0.1, help="Seconds of each rate.")
     rates: tuple[float, ...] = option(
         (100.0, 1_000.0, 5_000.0),
         flag="--rate",
@@ -47,7 +47,7 @@ class _ReplayRequest:
     )
 
 
-@bench(_ReplayRequest, json="one JSON object a rate")
+@bench(json="one JSON object a rate")
 def replay(request: _ReplayRequest) -> Experiment[Result]:
     """Measure the replayer against two sides that answer at once: what it sends, how late, how far apart.
 

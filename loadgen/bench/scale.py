@@ -209,26 +209,18 @@ def _gcpu_workload(_context: click.Context, _option: click.Parameter, names: Seq
     return names
 
 
-@dataclass(frozen=True, slots=True)
-class _ScaleRequest:
-    services: int = option(100, least=1, most=10_000)
-    subroutines: int = option(20_000, least=1, most=1_000_000)
-    workers: tuple[int, ...] = option(
-        (1, 2),
-        least=1,
-        most=64,
-        help="How many processes scan at a time; give it several times to compare.",
-    )
+@bench(json="one JSON object a result")
+def scale(
+    services: int = option(100, least=1, most=10_000),
+    subroutines: int = option(20_000, least=1, most=1_000_000),
+    workers: tuple[int, ...] = option((1, 2), least=1, most=64, help="Processes that scan at a time."),
     workloads: tuple[str, ...] = option(
         ("frontfaas-small",),
         flag="--workload",
         callback=_gcpu_workload,
-        help="A preset; give it several times for several.",
-    )
-
-
-@bench(_ScaleRequest, json="one JSON object a result")
-def scale(request: _ScaleRequest) -> Experiment[Result]:
+        help="Preset of the scans.",
+    ),
+) -> Experiment[Result]:
     """Measure scans of many large services on the embedded store: seconds, memory, rows read, bytes stored.
 
     Each service has SUBROUTINES subroutines in every window that the workloads look at. A round scans each
@@ -240,11 +232,11 @@ def scale(request: _ScaleRequest) -> Experiment[Result]:
     def rows(advance: Advance) -> list[Result]:
         return measure_scale(
             advance,
-            services=request.services,
-            subroutines=request.subroutines,
-            workers=request.workers,
-            workloads=request.workloads,
+            services=services,
+            subroutines=subroutines,
+            workers=workers,
+            workloads=workloads,
         )
 
-    parts = parts_of(request.services, request.workers, request.workloads)
+    parts = parts_of(services, workers, workloads)
     return Experiment(rows, parts, print_results)

@@ -36,16 +36,16 @@ _TITLES = {"memory": "resident memory, MB", "lag": "lag, messages", "handles": "
 
 @dataclass(frozen=True, slots=True)
 class _SoakRequest:
-    minutes: float = option(60, least=5, help="How long.")
+    minutes: float = option(60, least=5, help="Minutes of load.")
     seed: int = seed_option(help="Seed of the load.")
     broker: BrokerKind = option(
         "embedded",
         help="The embedded broker, whose memory grows by all that is sent, or Apache Kafka.",
     )
-    plot: Path | None = option(kind=FILE, help="SVG or PNG to draw.")
+    plot: Path | None = option(kind=FILE, help="SVG or PNG of the curves to draw.")
 
 
-@bench(_SoakRequest, json="one JSON object")
+@bench(json="one JSON object")
 def soak(request: _SoakRequest) -> Experiment[Soak]:
     """Feed a steady load for long: memory, lag and file handles of every worker must stay flat.
 

@@ -34,7 +34,7 @@ class _DemoRequest:
 
 
 @click.command()
-@takes(_DemoRequest)
+@takes
 def demo(request: _DemoRequest) -> int:
     """Watch the whole pipeline catch one slow commit of a live service; takes about three minutes.
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -19,10 +17,8 @@ from loadgen.evaluation.scoring import score as score_events
 from loadgen.evaluation.sweep import Curve, ledger_curves
 from loadgen.terminal import progress
 from pipeline.backtest.files import dataset_files
-from pipeline.commands.options import Duration
-from pipeline.commands.request import FILE, argument, json_option, option, takes
+from pipeline.commands.request import FILE, Duration, argument, json_option, option, takes
 from pipeline.commands.tables import print_json
-from pipeline.commands.terminal import table_console
 from pipeline.files.outputs import check_outputs, write_output
 from pipeline.settings.workloads import PRESETS_PATH, Workload, load_workloads, read_workload_file
 
@@ -30,88 +26,75 @@ EVENTS, FUNNEL, LEDGER = "events.jsonl", "funnel.json", "ledger.jsonl"
 """Files of a folder of results."""
 
 
-def _workload_option() -> Any:
-    return option(flag="--workload", metavar="NAME|FILE", help="Workloads that were run.")
-
-
-def _tolerance_option() -> Any:
-    about = "How far a change time may be off (default: by the workload)."
-    return option(kind=Duration(), metavar="DURATION", help=about)
-
-
-@dataclass(frozen=True, slots=True)
-class _ScoreRequest:
-    truth: Path = option(kind=FILE, help="Truth file (JSON lines).")
-    events: Path = option(kind=FILE, help="Events file (JSON lines of CloudEvents).")
-    funnel: Path | None = option(
-        kind=FILE, help="The run's funnel: gives the false-positive rate and Table 5."
-    )
-    ledger: Path | None = option(kind=FILE, help="The run's ledger: gives ROC curves; needs --funnel.")
-    sweep: Path | None = option(
-        metavar="DIR",
-        help="Run the dataset DIR again with several thresholds of the one --workload, for a ROC curve.",
-    )
-    workloads: tuple[str, ...] = _workload_option()
-    tolerance: float | None = _tolerance_option()
-    as_json: bool = json_option()
-    html: Path | None = option(kind=FILE, metavar="OUT.html", help="Write a self-contained page.")
+_workload_option = option(flag="--workload", metavar="NAME|FILE", help="Workload that was run.")
+_tolerance_option = option(kind=Duration(), help="Largest error of a change time (default: by the workload).")
 
 
 @click.command()
-@takes(_ScoreRequest)
-def score(request: _ScoreRequest) -> None:
+@takes
+def score(
+    truth: Path = option(kind=FILE, help="Truth file (JSON lines)."),
+    events: Path = option(kind=FILE, help="Events file (JSON lines of CloudEvents)."),
+    funnel: Path | None = option(
+        kind=FILE, help="Funnel of the run, for the false-positive rate and Table 5."
+    ),
+    ledger: Path | None = option(kind=FILE, help="Ledger of the run, for ROC curves; needs --funnel."),
+    sweep: Path | None = option(
+        metavar="DIR",
+        help="Dataset to run again with several thresholds of the one --workload, for a ROC curve.",
+    ),
+    workloads: tuple[str, ...] = _workload_option,
+    tolerance: float | None = _tolerance_option,
+    as_json: bool = json_option(),
+    html: Path | None = option(kind=FILE, metavar="OUT.html", help="Self-contained page to write."),
+) -> None:
     """Hold reported events against a known truth: precision, recall, delay, grouping, root causes, funnel.
 
     docs/scoring.md defines every figure.
     """
-    if request.ledger and not request.funnel:
+    if ledger and not funnel:
         raise click.UsageError("--ledger needs --funnel: curves are per scanned series")
-    chosen = load_workloads(request.workloads)
-    if request.sweep and len(chosen) != 1:
+    chosen = load_workloads(workloads)
+    if sweep and len(chosen) != 1:
         raise click.UsageError("--sweep needs exactly one --workload, whose threshold it changes")
-    check_outputs({"--html": request.html}, [request.truth, request.events, request.funnel, request.ledger])
-    rows, reported = read_truth(request.truth), read_events(request.events).events
-    tolerances = choose_tolerances(reported, chosen, request.tolerance)
+    check_outputs({"--html": html}, [truth, events, funnel, ledger])
+    rows, reported = read_truth(truth), read_events(events).events
+    tolerances = choose_tolerances(reported, chosen, tolerance)
     if chosen and len(reached := in_reach(rows, chosen)) < len(rows):
         click.echo(
             f"left out: {len(rows) - len(reached)} rows of series that no --workload looks at", err=True
         )
         rows = reached
-    counted = read_funnel(request.funnel) if request.funnel else None
+    counted = read_funnel(funnel) if funnel else None
     figures = score_events(rows, reported, tolerances=tolerances, funnel=counted)
     curves = (
-        ledger_curves(
-            rows, reported, read_ledger(request.ledger), scanned=counted.series, tolerances=tolerances
-        )
-        if request.ledger and counted
+        ledger_curves(rows, reported, read_ledger(ledger), scanned=counted.series, tolerances=tolerances)
+        if ledger and counted
         else ()
     )
     _show(
         figures,
         curves,
-        _swept(request.sweep, chosen[0], rows) if request.sweep else None,
-        str(request.events),
-        request.html,
-        request.as_json,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _CompareRequest:
-    a: Path = argument()
-    b: Path = argument()
-    data: Path | None = option(metavar="DIR", help="Dataset: draws the series.")
-    workloads: tuple[str, ...] = _workload_option()
-    tolerance: float | None = _tolerance_option()
-    as_json: bool = json_option()
-    html: Path | None = option(
-        kind=FILE, metavar="OUT.html", help="Write a self-contained page with the series."
+        _swept(sweep, chosen[0], rows) if sweep else None,
+        str(events),
+        html,
+        as_json,
     )
 
 
 @click.command()
-@takes(_CompareRequest)
-def compare(request: _CompareRequest) -> int:
+@takes
+def compare(
+    a: Path = argument(),
+    b: Path = argument(),
+    data: Path | None = option(metavar="DIR", help="Dataset from which series are drawn."),
+    workloads: tuple[str, ...] = _workload_option,
+    tolerance: float | None = _tolerance_option,
+    as_json: bool = json_option(),
+    html: Path | None = option(
+        kind=FILE, metavar="OUT.html", help="Self-contained page to write, with the series."
+    ),
+) -> int:
     """Compare the events of two runs A and B over the same data; exit 1 if they differ.
 
     A and B are events files, or folders with events.jsonl and, to show where the other run lost an event,
@@ -120,7 +103,6 @@ def compare(request: _CompareRequest) -> int:
     from loadgen.evaluation.comparison import difference_to_json, print_difference, render_difference
     from pipeline.backtest.dataset import read_dataset
 
-    a, b, data, html = request.a, request.b, request.data, request.html
     (events_a, ledger_a), (events_b, ledger_b) = _results(a), _results(b)
     read = [events_a, ledger_a, events_b, ledger_b, *(dataset_files(data) if data else ())]
     check_outputs({"--html": html}, read)
@@ -128,9 +110,7 @@ def compare(request: _CompareRequest) -> int:
     difference = compare_events(
         reported_a,
         reported_b,
-        tolerances=choose_tolerances(
-            (*reported_a, *reported_b), load_workloads(request.workloads), request.tolerance
-        ),
+        tolerances=choose_tolerances((*reported_a, *reported_b), load_workloads(workloads), tolerance),
         ledger_a=read_ledger(ledger_a) if ledger_a else (),
         ledger_b=read_ledger(ledger_b) if ledger_b else (),
     )
@@ -138,10 +118,10 @@ def compare(request: _CompareRequest) -> int:
     if html:
         dataset = read_dataset(data) if data else None
         write_output(html, render_difference(difference, names, dataset).encode())
-    if request.as_json:
+    if as_json:
         print_json(difference_to_json(difference))
     else:
-        print_difference(table_console(), difference, names)
+        print_difference(difference, names)
     return 0 if difference.same else 1
 
 
@@ -182,7 +162,7 @@ def _show(
     else:
         from loadgen.evaluation.table import print_score
 
-        print_score(table_console(), figures)
+        print_score(figures)
 
 
 def _swept(data: Path, workload: Workload, truth: Sequence[TruthRow]) -> Curve:

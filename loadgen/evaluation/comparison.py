@@ -8,9 +8,6 @@ import numpy as np
 import plotly.graph_objects as go
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from loadgen.evaluation.difference import Difference, Lone
 from loadgen.evaluation.figures import line_figure
@@ -18,7 +15,8 @@ from loadgen.evaluation.model import Event
 from loadgen.evaluation.page import change, embedded, environment
 from loadgen.evaluation.words import hours
 from pipeline.backtest.dataset import Dataset
-from pipeline.commands.terminal import escape_controls
+from pipeline.commands.tables import Column, print_table
+from pipeline.commands.terminal import print_lines
 from pipeline.model import FloatArray
 from pipeline.model.clock import to_iso
 from pipeline.model.metric_kind import is_gcpu
@@ -40,27 +38,11 @@ def difference_to_json(difference: Difference) -> dict[str, Any]:
     }
 
 
-def print_difference(console: Console, difference: Difference, names: tuple[str, str]) -> None:
+def print_difference(difference: Difference, names: tuple[str, str]) -> None:
     """Print the events that only one run has, and the number of events in both."""
     for name, lone in zip(names, (difference.only_a, difference.only_b), strict=True):
-        table = Table(title=f"Only in {name}: {len(lone)}", title_justify="left", box=None, pad_edge=False)
-        table.add_column("series", overflow="fold")
-        for column in ("change time", "change", "delay"):
-            table.add_column(column, justify="right", no_wrap=True)
-        table.add_column("in the other run", overflow="fold")
-        for row in lone:
-            event = row.event
-            delay = hours(event.detected_time - event.change_time)
-            table.add_row(
-                Text(escape_controls(event.metric)),
-                to_iso(event.change_time)[:16],
-                change(event),
-                delay,
-                _fate(row),
-            )
-        console.print(table)
-        console.print()
-    console.print(f"In both: {len(difference.both)}")
+        print_table(_COLUMNS, lone, title=f"Only in {name}: {len(lone)}")
+    print_lines([f"In both: {len(difference.both)}"])
 
 
 def render_difference(difference: Difference, names: tuple[str, str], dataset: Dataset | None = None) -> str:
@@ -133,3 +115,12 @@ def _fate(lone: Lone) -> str:
     if lost is None:
         return ""
     return f"{lost.step}: {lost.statistic:.3g} against {lost.bound:.3g}"
+
+
+_COLUMNS: tuple[Column[Lone], ...] = (
+    Column("series", lambda row: row.event.metric),
+    Column("change time", lambda row: to_iso(row.event.change_time)[:16], str),
+    Column("change", lambda row: change(row.event), str),
+    Column("delay", lambda row: hours(row.event.detected_time - row.event.change_time), str),
+    Column("in the other run", _fate),
+)

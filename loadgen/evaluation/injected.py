@@ -142,15 +142,12 @@ COLUMNS: tuple[Column[Injected], ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _InjectedRequest:
-    file: Path = argument()
-    metric: str = option("ops_sec", help="Which one of an archive of results.")
-    percent: str = option(",".join(f"{size:g}" for size in PERCENT), metavar="SIZE,...")
-
-
-@bench(_InjectedRequest, json="one JSON object a size")
-def injected(request: _InjectedRequest) -> Experiment[Injected]:
+@bench(json="one JSON object a size")
+def injected(
+    file: Path = argument(),
+    metric: str = option("ops_sec", help="Metric of an archive of results."),
+    percent: str = option(",".join(f"{size:g}" for size in PERCENT), metavar="SIZE,..."),
+) -> Experiment[Injected]:
     """Put steps of known size into the real series of FILE and count how many `smidgen detect` finds.
 
     FILE is a tar archive of benchmark results in JSON (lists of {timestamp, metrics: [{name, value}]}, a
@@ -159,15 +156,14 @@ def injected(request: _InjectedRequest) -> Experiment[Injected]:
     reported within three points of it. Other changes are those that neither series nor step explains.
     """
     try:
-        sizes = [float(size) for size in request.percent.split(",")]
+        sizes = [float(size) for size in percent.split(",")]
     except ValueError:
-        raise ConfigError(f"--percent: {request.percent!r} is no list of numbers") from None
-    if request.file.is_file() and tarfile.is_tarfile(request.file):
-        every = read_results(request.file, request.metric)
+        raise ConfigError(f"--percent: {percent!r} is no list of numbers") from None
+    if file.is_file() and tarfile.is_tarfile(file):
+        every = read_results(file, metric)
     else:
         every = {
-            f"{series.service}/{series.metric}": series.levels
-            for series in read_series(request.file, plain=True)
+            f"{series.service}/{series.metric}": series.levels for series in read_series(file, plain=True)
         }
     return Experiment(
         lambda advance: measure_injected(every, sizes, advance=advance),

@@ -19,7 +19,8 @@ from loadgen.fleet.scenario import Scenario
 from loadgen.fleet.simulate import Fleet
 from loadgen.fleet.streams import Streams
 from pipeline.kafka import Packet, bootstrap_servers
-from pipeline.messages.inputs import encode_change, encode_metric_points, encode_profile
+from pipeline.messages.inputs import encode_change
+from pipeline.messages.measurements import encode_metric_points, encode_profile
 from pipeline.model import Annotation, AnnotationKind, IntArray, MetricPoints, Outgoing, Profile
 from pipeline.model.frames import series_of
 from pipeline.model.strata import Stratum

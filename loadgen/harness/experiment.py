@@ -1,12 +1,12 @@
 """Experiments: the measurement of a bench, its number of parts, and the presentation of its rows.
 
-A bench is a function of its request that returns an experiment; ``bench`` makes a command of it::
+A bench is a function that returns an experiment; ``bench`` makes a command of it::
 
-    COLUMNS = (Column("size"), Column("found", form=".1%"))
+    COLUMNS = (Column("size"), Column("detected", form=".1%"))
 
-    @bench(SizesRequest, json="one JSON object a size")
-    def sizes(request: SizesRequest) -> Experiment[Row]:
-        return Experiment(*measured(SIZES, partial(measure_size, seed=request.seed)), table(COLUMNS))
+    @bench(json="one JSON object a size")
+    def sizes(seed: int = seed_option()) -> Experiment[Row]:
+        return Experiment(*measured(SIZES, partial(measure_size, seed=seed)), table(COLUMNS))
 
 Its docstring is the help of the command.
 """
@@ -23,14 +23,13 @@ import click
 
 from loadgen.terminal import progress
 from pipeline.commands.request import takes
-from pipeline.commands.tables import Column, as_json, print_json, print_markdown, print_table
+from pipeline.commands.tables import Column, print_json_lines, print_markdown, print_table
 
 Advance = Callable[[], None]
 """Called after each part of an experiment."""
 
 Case = TypeVar("Case")
 Row = TypeVar("Row")
-Asked = TypeVar("Asked")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,29 +60,28 @@ class Experiment(Generic[Row]):
                     rows.append(row)
                     yield row
 
-        show = _print_objects if as_json else self.show
+        show = print_json_lines if as_json else self.show
         show(stream() if self.streamed else list(stream()))
         return 0 if all(map(self.passed, rows)) else 1
 
 
 def bench(
-    request: type[Asked], *, json: str, cls: type[click.Command] = click.Command
-) -> Callable[[Callable[[Asked], Experiment[Any]]], click.Command]:
-    """Make a command of a function that returns the experiment for a request.
+    *, json: str, cls: type[click.Command] = click.Command
+) -> Callable[[Callable[..., Experiment[Any]]], click.Command]:
+    """Make a command of a function that returns an experiment; its parameters declare the options.
 
     Args:
-        request: Options of the command, besides ``--json``.
         json: What ``--json`` prints, such as ``one JSON object a row``.
         cls: Class of the command.
     """
 
-    def decorate(declare: Callable[[Asked], Experiment[Any]]) -> click.Command:
+    def decorate(declare: Callable[..., Experiment[Any]]) -> click.Command:
         @click.command(cls=cls)
-        @takes(request)
+        @takes
         @click.option("--json", "as_json", is_flag=True, help=f"Print {json}.")
         @functools.wraps(declare)
-        def command(asked: Asked, *, as_json: bool) -> int:
-            return declare(asked).run(declare.__name__.replace("_", "-"), as_json=as_json)
+        def command(*, as_json: bool, **given: Any) -> int:
+            return declare(**given).run(declare.__name__.replace("_", "-"), as_json=as_json)
 
         return command
 
@@ -122,9 +120,9 @@ def table(
     return show
 
 
-def terminal_table(columns: Sequence[Column[Row]], **options: Any) -> Callable[[Iterable[Row]], None]:
-    """Return a function that prints a table with a frame; ``options`` are those of rich's class."""
-    return functools.partial(print_table, columns, **options)
+def terminal_table(columns: Sequence[Column[Row]], title: str = "") -> Callable[[Iterable[Row]], None]:
+    """Return a function that prints a table for a terminal."""
+    return functools.partial(print_table, columns, title=title)
 
 
 def lines(line_of: Callable[[Row], str]) -> Callable[[Iterable[Row]], None]:
@@ -135,8 +133,3 @@ def lines(line_of: Callable[[Row], str]) -> Callable[[Iterable[Row]], None]:
             click.echo(line_of(row))
 
     return show
-
-
-def _print_objects(rows: Iterable[Any]) -> None:
-    for row in rows:
-        print_json(as_json(row))

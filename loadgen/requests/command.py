@@ -13,7 +13,7 @@ from loadgen.requests.simulate import PRESETS, USUAL
 from loadgen.requests.table import FOREST, MIXED, Row, measure
 from pipeline.commands.request import option, seed_option
 from pipeline.commands.tables import Column
-from pipeline.settings.extras import require_forest
+from pipeline.settings.extras import require
 
 _AFTER = (60, 240)
 """Periods of the next release."""
@@ -57,24 +57,26 @@ OUTLOOKS: tuple[Column[OutlookRow], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class _RequestsRequest:
-    cases: int = option(200, least=1, help="Of each row.")
-    names: tuple[str, ...] = option(flag="--preset", choices=PRESETS, help="Only these; all but large.")
+    cases: int = option(200, least=1, help="Cases of each row.")
+    names: tuple[str, ...] = option(flag="--preset", choices=PRESETS, help="Preset (default: all but large).")
     rises: tuple[float, ...] = option(
         (0.0, 0.01, 0.05),
         flag="--rise",
         least=0,
         most=1,
-        help="What the slower requests add to the metric; 0 of equal releases.",
+        help="Share that slower requests add to the metric; 0 for equal releases.",
     )
     alpha: float = option(0.05, above=0, most=0.5)
     seed: int = seed_option()
-    forest: bool = option(help="The paper's forests beside it; a second a case.")
-    mixed: bool = option(help="A mixed linear model beside it.")
-    looks: bool = option(help="What `smidgen worker releases` reports, alone and beside the old release.")
-    detectable: bool = option(help="What `smidgen detectable --requests` foresees.")
+    forest: bool = option(help="Fit the paper's forests too; a second a case.")
+    mixed: bool = option(help="Fit a mixed linear model too.")
+    looks: bool = option(
+        help="Measure what `smidgen worker releases` reports, alone and beside the old release."
+    )
+    detectable: bool = option(help="Measure what `smidgen detectable --requests` predicts.")
 
 
-@bench(_RequestsRequest, json="one JSON object a row")
+@bench(json="one JSON object a row")
 def requests(request: _RequestsRequest) -> Experiment[Row] | Experiment[LooksRow] | Experiment[OutlookRow]:
     """Measure how often `smidgen release requests` sees a request that costs more, and names it.
 
@@ -89,7 +91,7 @@ def requests(request: _RequestsRequest) -> Experiment[Row] | Experiment[LooksRow
     by one look after as many periods; and how often half of it.
     """
     if request.forest:
-        require_forest()
+        require("sklearn")
     names = request.names or USUAL
     if request.detectable:
         return _outlooks(request, list(product(names, _AFTER)))

@@ -123,15 +123,14 @@ COLUMNS: tuple[Column[Row], ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _SuspectsRequest:
-    cases: int = option(200, least=1, help="Of each size.")
-    names: tuple[str, ...] = option(flag="--size", choices=SIZES, help="Only these.")
-    seed: int = seed_option()
-
-
-@bench(_SuspectsRequest, json="one JSON object a row")
-def suspects(request: _SuspectsRequest) -> Experiment[Row]:
+@bench(json="one JSON object a row")
+def suspects(
+    cases: int = option(200, least=1, help="Cases of each size."),
+    names: tuple[str, ...] = option(
+        flag="--size", choices=SIZES, help="Size of the applications (default: all)."
+    ),
+    seed: int = seed_option(),
+) -> Experiment[Row]:
     """Measure how often the commit that made a request slower is its first suspect.
 
     Applications are drawn with handlers, functions that call one another, and commits, of which one makes a
@@ -140,7 +139,5 @@ def suspects(request: _SuspectsRequest) -> Experiment[Row]:
     in the chain, which knows the routes of all commits and when they were deployed; it "names" suspects where
     it is confident enough, and is "right" if the true commit is among those.
     """
-    names = request.names or tuple(SIZES)
-    return Experiment(
-        *measured(names, lambda name: measure(name, request.cases, request.seed)), table(COLUMNS)
-    )
+    sizes = names or tuple(SIZES)
+    return Experiment(*measured(sizes, lambda name: measure(name, cases, seed)), table(COLUMNS))

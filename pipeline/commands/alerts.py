@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import click
 
 from pipeline.commands.options import configure_logging, settings_options
-from pipeline.commands.terminal import escape_controls
+from pipeline.commands.request import option, takes
+from pipeline.commands.terminal import print_lines
 from pipeline.delivery.alerts import (
     AlertRules,
     AlertWorker,
@@ -43,12 +44,8 @@ Examples:
   smidgen alerts run --rules alerts.yaml
 """
 
-_rules = click.option(
-    "--rules",
-    type=click.Path(path_type=Path),
-    default=Path("alerts.yaml"),
-    show_default=True,
-    help="YAML file: targets, rules, and where secrets are (docs/alerts.md).",
+_rules = option(
+    Path("alerts.yaml"), help="YAML file of targets, rules, and places of secrets (docs/alerts.md)."
 )
 
 
@@ -58,12 +55,16 @@ def alerts() -> None:
 
 
 @alerts.command(epilog=_EXAMPLES)
-@_rules
-@click.option("--dry-run", is_flag=True, help="Print what would be sent; send and keep nothing.")
-@click.option("--from-start", is_flag=True, help="Begin with the oldest event, if it is the first start.")
-@click.option("--follow/--no-follow", default=True, help="Wait for more (a dry run may end with the newest).")
-@settings_options("broker", "store", "topics", "group_prefix", "health", "log_level")
-def run(settings: Settings, rules: Path, dry_run: bool, from_start: bool, follow: bool) -> None:
+@takes
+def run(
+    rules: Path = _rules,
+    dry_run: bool = option(help="Print what would be sent, and send and store nothing."),
+    from_start: bool = option(help="Begin with the oldest event at the first start."),
+    follow: bool = option(
+        True, flag="--follow/--no-follow", help="Wait for more events; a dry run may end with the newest."
+    ),
+    settings: Settings = settings_options("broker", "store", "topics", "group_prefix", "health", "log_level"),
+) -> None:
     """Send alerts until Ctrl-C. Several processes share the work; a restart sends nothing twice."""
     if not (follow or dry_run):
         raise click.UsageError("--no-follow: only of a dry run")
@@ -112,15 +113,18 @@ async def _dry_run(dry: DryRun, settings: Settings, *, from_start: bool, follow:
         except (InvalidMessage, KeyError, TypeError, ValueError) as error:
             click.echo(f"partition {entry.partition} offset {entry.offset}: no event: {error!r}", err=True)
             continue
-        for line in lines:
-            click.echo(escape_controls(line))
+        print_lines(lines)
 
 
-@alerts.command(epilog=_EXAMPLES)
-@_rules
-@click.option("--target", "names", multiple=True, metavar="NAME", help="Only this target; may be repeated.")
-@settings_options("log_level")
-def test(settings: Settings, rules: Path, names: tuple[str, ...]) -> int:
+@alerts.command("test", epilog=_EXAMPLES)
+@takes
+def send_tests(
+    rules: Path = _rules,
+    names: tuple[str, ...] = option(
+        flag="--target", metavar="NAME", help="Target to send to (default: all)."
+    ),
+    settings: Settings = settings_options("log_level"),
+) -> int:
     """Send a test message to every target, and exit with 1 if one did not take it."""
     loaded = load_rules(rules, os.environ)
     configure_logging(settings, loaded.secrets)
@@ -128,6 +132,5 @@ def test(settings: Settings, rules: Path, names: tuple[str, ...]) -> int:
         if name not in loaded.targets:
             raise click.UsageError(f"--target: no {name!r}; there are {', '.join(sorted(loaded.targets))}")
     results = asyncio.run(send_test(loaded, names or tuple(loaded.targets), system_clock()))
-    for name, problem in results.items():
-        click.echo(escape_controls(f"{name}: {problem or 'took it'}"))
+    print_lines(f"{name}: {problem or 'took it'}" for name, problem in results.items())
     return int(any(results.values()))

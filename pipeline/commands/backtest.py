@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 import orjson
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
 from pipeline.backtest.dataset import Dataset, read_changes, read_dataset, read_feedback
 from pipeline.backtest.files import dataset_files
@@ -20,7 +19,9 @@ from pipeline.backtest.funnel import Funnel, count_funnel, funnel_by_workload, f
 from pipeline.backtest.plain import build_datasets, common_window_s
 from pipeline.backtest.run import Backtest, plan_scans, run_backtest
 from pipeline.backtest.seriesfile import read_series
-from pipeline.commands.terminal import print_note, table_console
+from pipeline.commands.request import FILE, argument, option, takes
+from pipeline.commands.tables import print_table, text_columns
+from pipeline.commands.terminal import print_note
 from pipeline.files.listing import listed
 from pipeline.files.outputs import check_outputs, replacing
 from pipeline.messages.events import RESOLVED, UPDATED
@@ -34,6 +35,8 @@ from pipeline.settings.workloads import Workload, load_workloads
 _OUT = click.Path(path_type=Path, dir_okay=False)
 
 
+Input = TypeVar("Input", Change, Silence)
+
 _EXAMPLES = """\b
 Examples:
   smidgen backtest history.csv --workload ct-demand --events events.jsonl
@@ -42,51 +45,29 @@ Examples:
 
 
 @click.command(epilog=_EXAMPLES)
-@click.argument("source", metavar="DIR|FILE", type=click.Path(path_type=Path))
-@click.option(
-    "--workload",
-    "workloads",
-    multiple=True,
-    metavar="NAME|FILE",
-    help="Preset or file: windows, threshold, re-run interval. May be repeated. By default those of workers "
-    "that find something to look at.",
-)
-@click.option(
-    "--changes",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Deployed changes, JSON lines: suspects for root causes.",
-)
-@click.option(
-    "--feedback",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Expectations and mutes, JSON lines of `feedback` messages: what they silence is not reported.",
-)
-@click.option(
-    "--events", type=_OUT, required=True, metavar="OUT.jsonl", help="Where to write events, one a line."
-)
-@click.option("--funnel", type=_OUT, metavar="OUT.json", help="Where to write what each step left over.")
-@click.option(
-    "--ledger", type=_OUT, metavar="OUT.jsonl", help="Where to write every dropped candidate, and why."
-)
-@click.option("--service", help="Only this service of FILE, or whose metrics it holds if it does not say so.")
-@click.option(
-    "--names",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="How frames become symbols, if not by all rules.",
-)
+@takes
 def backtest(
-    source: Path,
-    workloads: tuple[str, ...],
-    changes: Path | None,
-    feedback: Path | None,
-    events: Path,
-    funnel: Path | None,
-    ledger: Path | None,
-    service: str | None,
-    names: Path | None,
+    source: Path = argument(metavar="DIR|FILE"),
+    workloads: tuple[str, ...] = option(
+        flag="--workload",
+        metavar="NAME|FILE",
+        help="Preset or file of windows, threshold and re-run interval. By default those of "
+        "workers "
+        "that find something to look at.",
+    ),
+    changes: Path | None = option(help="Deployed changes, JSON lines, which are suspects of root causes."),
+    feedback: Path | None = option(
+        help="Expectations and mutes, JSON lines of `feedback` messages: what they silence is not reported.",
+    ),
+    events: Path = option(kind=FILE, metavar="OUT.jsonl", help="File of events to write, one a line."),
+    funnel: Path | None = option(
+        kind=FILE, metavar="OUT.json", help="File to write with the candidates that each step left."
+    ),
+    ledger: Path | None = option(
+        kind=FILE, metavar="OUT.jsonl", help="File to write with every dropped candidate and its reason."
+    ),
+    service: str | None = option(help="Service of FILE to read, or that a file without services belongs to."),
+    names: Path | None = option(help="Names file: rules by which frames become symbols (default: all)."),
 ) -> int:
     """Try settings on history: run the pipeline over files, as fast as this machine allows.
 
@@ -100,15 +81,27 @@ def backtest(
     is 0, or 2 if a file is wrong.
     """
     keep_freed_memory()
-    read = [*dataset_files(source), source, changes, feedback, names, *map(Path, workloads)]
+    read = [
+        *dataset_files(source),
+        source,
+        changes,
+        feedback,
+        names,
+        *map(Path, workloads),
+    ]
     check_outputs({"--events": events, "--funnel": funnel, "--ledger": ledger}, read)
     settings = Settings(names=names)
     chosen = load_workloads(workloads or settings.workloads)
-    datasets = _with_changes(_load(source, chosen, service), read_changes(changes) if changes else ())
+    datasets = _load(source, chosen, service)
+    if changes:
+        deployed = _by_service(datasets, read_changes(changes), "changes")
+        datasets = tuple(replace(d, changes=(*d.changes, *deployed.get(d.service, ()))) for d in datasets)
     if not workloads:
         chosen = tuple(item for item in chosen if not _mistake(source, datasets, item)) or chosen
         _check_length(source, datasets, chosen)
-    datasets = _with_silences(datasets, read_feedback(feedback) if feedback else ())
+    if feedback:
+        silences = _by_service(datasets, read_feedback(feedback), "feedback")
+        datasets = tuple(replace(d, silences=(*d.silences, *silences.get(d.service, ()))) for d in datasets)
     _check_workloads(source, datasets, chosen)
     outcomes = _run(datasets, chosen, settings)
     scans = [scan for item in outcomes for scan in item.scans]
@@ -120,7 +113,8 @@ def backtest(
         rows = [{"workload": name, **funnel_to_json(item)} for name, item in by_workload.items()]
         _write(funnel, [{**funnel_to_json(count_funnel(scans)), "workloads": rows}])
     types = Counter(str(event["type"]) for item in outcomes for event in item.events)
-    table_console().print(_summary(by_workload, _events_in_words(types)))
+    columns = text_columns(("", *by_workload), numbers=range(1, len(by_workload) + 1))
+    print_table(columns, _summary(by_workload), title=_events_in_words(types))
     return 0
 
 
@@ -139,27 +133,14 @@ def _load(source: Path, workloads: Sequence[Workload], service: str | None) -> t
     return datasets
 
 
-def _with_changes(datasets: Sequence[Dataset], changes: Sequence[Change]) -> tuple[Dataset, ...]:
-    services = {dataset.service for dataset in datasets}
-    if strange := {change.service for change in changes} - services:
-        click.echo(f"no series, so changes unused, of: {listed(sorted(strange))}", err=True)
-    return tuple(
-        replace(d, changes=(*d.changes, *(change for change in changes if change.service == d.service)))
-        for d in datasets
-    )
-
-
-def _with_silences(datasets: Sequence[Dataset], silences: Sequence[Silence]) -> tuple[Dataset, ...]:
-    services = {dataset.service for dataset in datasets}
-    if strange := {silence.service for silence in silences} - services:
-        click.echo(f"no series, so feedback unused, of: {listed(sorted(strange))}", err=True)
-    return tuple(
-        replace(
-            d,
-            silences=(*d.silences, *(announced for announced in silences if announced.service == d.service)),
-        )
-        for d in datasets
-    )
+def _by_service(datasets: Sequence[Dataset], inputs: Iterable[Input], name: str) -> dict[str, list[Input]]:
+    """Return changes or silences by service, and name on stderr those without a dataset."""
+    grouped: dict[str, list[Input]] = {}
+    for item in inputs:
+        grouped.setdefault(item.service, []).append(item)
+    if strange := grouped.keys() - {dataset.service for dataset in datasets}:
+        click.echo(f"no series, so {name} unused, of: {listed(sorted(strange))}", err=True)
+    return grouped
 
 
 def _check_workloads(source: Path, datasets: Sequence[Dataset], workloads: Sequence[Workload]) -> None:
@@ -239,29 +220,22 @@ def _events_in_words(types: Counter[str]) -> str:
     return f"{text}: {reported} reported, {types[UPDATED]} updated, {types[RESOLVED]} resolved"
 
 
-def _summary(funnels: dict[str, Funnel], events: str) -> Table:
-    table = Table(title=events, title_justify="left")
-    table.add_column("")
-    for name in funnels:
-        table.add_column(name, justify="right")
-    shown = list(funnels.values())
-    table.add_row("scans", *(f"{shown_outcome.scans:,}" for shown_outcome in shown))
-    table.add_row(
-        "series scanned", *(f"{shown_outcome.series:,}" for shown_outcome in shown), end_section=True
-    )
-    table.add_row("change points", *(f"{shown_outcome.change_points:,}" for shown_outcome in shown))
-    steps = dict.fromkeys(step for shown_outcome in shown for step, _ in shown_outcome.remaining)
-    for step in steps:
-        cells = [
-            _share(dict(shown_outcome.remaining).get(step), shown_outcome.change_points)
-            for shown_outcome in shown
-        ]
-        table.add_row(f"after {step.replace('_', ' ')}", *cells)
-    table.add_row("reported", *(f"{shown_outcome.reported:,}" for shown_outcome in shown), end_section=True)
-    for code in dict.fromkeys(code for shown_outcome in shown for code, _ in shown_outcome.unjudged):
-        scans = [f"{dict(shown_outcome.unjudged).get(code, 0):,}" for shown_outcome in shown]
-        table.add_row(f"scans that could not judge: {code.replace('_', ' ')}", *scans)
-    return table
+def _summary(funnels: Mapping[str, Funnel]) -> list[tuple[str, ...]]:
+    """Return the rows of the table: a label, and a cell of each workload."""
+    funnel_list = list(funnels.values())
+    rows = [
+        ("scans", *(f"{funnel.scans:,}" for funnel in funnel_list)),
+        ("series scanned", *(f"{funnel.series:,}" for funnel in funnel_list)),
+        ("change points", *(f"{funnel.change_points:,}" for funnel in funnel_list)),
+    ]
+    for step in dict.fromkeys(step for funnel in funnel_list for step, _ in funnel.remaining):
+        cells = (_share(dict(funnel.remaining).get(step), funnel.change_points) for funnel in funnel_list)
+        rows.append((f"after {step.replace('_', ' ')}", *cells))
+    rows.append(("reported", *(f"{funnel.reported:,}" for funnel in funnel_list)))
+    for code in dict.fromkeys(code for funnel in funnel_list for code, _ in funnel.unjudged):
+        scans = (f"{dict(funnel.unjudged).get(code, 0):,}" for funnel in funnel_list)
+        rows.append((f"scans that could not judge: {code.replace('_', ' ')}", *scans))
+    return rows
 
 
 def _share(left: int | None, detected: int) -> str:

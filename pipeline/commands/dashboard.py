@@ -10,8 +10,9 @@ from contextlib import asynccontextmanager, closing
 
 import click
 
-from pipeline.commands.login_flags import LoginFlags, login_options
+from pipeline.commands.login_flags import LoginFlags
 from pipeline.commands.options import settings_options
+from pipeline.commands.request import option, takes
 from pipeline.messages.inputs import encode_feedback
 from pipeline.model import Outgoing, Silence, Verdict
 from pipeline.model.errors import ConfigError
@@ -30,16 +31,18 @@ SAY_S = 5.0
 
 
 @click.command(epilog=_EXAMPLES)
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8088, show_default=True, help="0: a free one.")
-@login_options
-@click.option(
-    "--diff-url", default="", metavar="URL", help="Where a diff is to be seen, with {change} and {service}."
-)
-@settings_options(
-    *("broker", "store", "topics", "workloads", "group_prefix", "names", "idempotent_producer", "source_url")
-)
-def dashboard(settings: Settings, host: str, port: int, diff_url: str, flags: LoginFlags) -> None:
+@takes
+def dashboard(
+    host: str = option("127.0.0.1", help="Address to listen on."),
+    port: int = option(8088, least=0, most=65535, help="Port to listen on; 0 takes a free one."),
+    *,
+    flags: LoginFlags,
+    diff_url: str = option("", metavar="URL", help="Address of a diff, with {change} and {service}."),
+    settings: Settings = settings_options(
+        *("broker", "store", "topics", "workloads", "group_prefix", "names", "idempotent_producer"),
+        "source_url",
+    ),
+) -> None:
     """Serve the dashboard until Ctrl-C: what got slower, since when, by which change, and what you say of it.
 
     Regressions are a list to work through (j and k move, Enter opens, x chooses), each with its series, flame

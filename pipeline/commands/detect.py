@@ -3,36 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
-import orjson
-from rich.table import Table
-from rich.text import Text
 
-from pipeline.commands.terminal import escape_controls, print_note, progress_lines, table_console
+from pipeline.commands.request import argument, json_option, option, takes
+from pipeline.commands.tables import Column, print_json_lines, print_table
+from pipeline.commands.terminal import print_note, progress_lines
 from pipeline.model.clock import to_iso
 from pipeline.model.units import counted
 
 if TYPE_CHECKING:  # scipy and pyarrow take a second to load, and a wrong option is to be refused at once
-    from pipeline.backtest.seriesfile import Duplicates, Series
-
-_DUPLICATES = ("mean", "last", "refuse")
-_NAME_WIDTH = 16  # of the first column, however narrow the terminal is
+    from pipeline.backtest.seriesfile import Series
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option(
-    "--duplicates",
-    type=click.Choice(_DUPLICATES),
-    default="refuse",
-    show_default=True,
-    help="What becomes of points of a series at one time: their mean (of counts their sums), the last in "
-    "FILE, or an error.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a series.")
-def detect(file: Path, duplicates: Duplicates, as_json: bool) -> None:
+@takes
+def detect(
+    file: Path = argument(),
+    duplicates: Literal["mean", "last", "refuse"] = option(
+        "refuse",
+        help="Value of several points of a series at one time: their mean (of counts their sums), the "
+        "last in "
+        "FILE, or an error.",
+    ),
+    as_json: bool = json_option("a series"),
+) -> None:
     """Find every change point of each series in FILE, up and down, looking back over all of it.
 
     FILE is CSV, JSON, JSON lines or Parquet, or - for standard input: with the columns service, metric,
@@ -59,10 +55,10 @@ def detect(file: Path, duplicates: Duplicates, as_json: bool) -> None:
             rows.append(_look(series, several))
             advance()
     if as_json:
-        for row in rows:
-            click.echo(orjson.dumps(row).decode())
+        print_json_lines(rows)
         return
-    table_console().print(_table(rows))
+    points = [{"series": row["series"], **point} for row in rows for point in row["change_points"]]
+    print_table(_COLUMNS, points, title=f"{counted(len(points), 'change point')} in {len(rows):,} series")
 
 
 def _look(series: Series, several: bool) -> dict[str, Any]:
@@ -85,24 +81,17 @@ def _look(series: Series, several: bool) -> dict[str, Any]:
     }
 
 
-def _table(rows: list[dict[str, Any]]) -> Table:
-    changes = sum(len(row["change_points"]) for row in rows)
-    table = Table(title=f"{counted(changes, 'change point')} in {len(rows):,} series", title_justify="left")
-    table.add_column("series", min_width=_NAME_WIDTH, overflow="fold")
-    table.add_column("index", justify="right", no_wrap=True)
-    table.add_column("timestamp", no_wrap=True)
-    for name in ("before", "after", "change", "p-value"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for row in rows:
-        for point in row["change_points"]:
-            before, after = point["before"], point["after"]
-            table.add_row(
-                Text(escape_controls(row["series"])),
-                str(point["index"]),
-                (point["timestamp"] or "")[:16],
-                f"{before:.6g}",
-                f"{after:.6g}",
-                f"{(after - before) / abs(before):+.2%}" if before else "",
-                f"{point['p_value']:.1e}",
-            )
-    return table
+def _change(point: dict[str, Any]) -> float | None:
+    before = point["before"]
+    return (point["after"] - before) / abs(before) if before else None
+
+
+_COLUMNS: tuple[Column[dict[str, Any]], ...] = (
+    Column("series"),
+    Column("index", form="d"),
+    Column("timestamp", lambda point: (point["timestamp"] or "")[:16]),
+    Column("before", form=".6g"),
+    Column("after", form=".6g"),
+    Column("change", _change, "+.2%"),
+    Column("p-value", "p_value", ".1e"),
+)

@@ -4,58 +4,46 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import click
-import orjson
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from pipeline.analysis.detect.detectable import DetectableConfig, Traffic
-from pipeline.commands.options import FiniteRange, settings_options
+from pipeline.commands.options import settings_options
+from pipeline.commands.request import IsoTime, json_option, option, takes
 from pipeline.commands.request_outlook import RequestsAsked, show_outlooks
-from pipeline.commands.terminal import table_console
+from pipeline.commands.tables import Column, print_json_lines, print_table
+from pipeline.commands.terminal import print_lines
 from pipeline.commands.waiting import scanned
-from pipeline.model.clock import from_iso, system_clock
-from pipeline.model.errors import ConfigError, InvalidMessage
+from pipeline.model.clock import system_clock
+from pipeline.model.errors import ConfigError
 from pipeline.model.units import format_duration
 from pipeline.settings.config import Settings
 from pipeline.settings.workloads import Workload, load_workloads
 from pipeline.storage.connect import open_store
 from pipeline.views.report.detectability import SIZES, Outlook, outlooks_of
 
-_NAME_WIDTH = 16  # of the first column, however narrow the terminal is
-
 
 @click.command()
-@click.option("--service", required=True, metavar="S", help="Whose traffic is looked at.")
-@click.option("--until", metavar="TIME", help="ISO 8601: look at what came before (default: now).")
-@click.option("--requests", is_flag=True, help="What types of requests may cost more in the next release.")
-@click.option(
-    "--rise",
-    type=FiniteRange(min=0, min_open=True, max=10),
-    default=0.02,
-    show_default=True,
-    help="With --requests: by how much of itself one type costs more.",
-)
-@click.option(
-    "--beside",
-    type=FiniteRange(min=0, min_open=True, max=1),
-    default=1.0,
-    show_default=True,
-    help="With --requests: the share of them that the next release gets beside this one.",
-)
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a workload, or a metric.")
-@settings_options("store", "workloads")
+@takes
 def detectable(
-    settings: Settings,
-    service: str,
-    until: str | None,
-    requests: bool,
-    rise: float,
-    beside: float,
-    as_json: bool,
+    service: str = option(metavar="S", help="Service whose traffic is looked at."),
+    until: float | None = option(
+        kind=IsoTime(), help="ISO 8601 time: what came before is looked at (default: now)."
+    ),
+    requests: bool = option(help="Say instead which rise of a request's cost the next release will show."),
+    rise: float = option(
+        0.02, above=0, most=10, help="With --requests: relative rise of the cost of one type."
+    ),
+    beside: float = option(
+        1.0,
+        above=0,
+        most=1,
+        help="With --requests: share of the requests that the next release gets, beside this one.",
+    ),
+    as_json: bool = json_option("a workload, or a metric"),
+    settings: Settings = settings_options("store", "workloads"),
 ) -> None:
     """Say which regressions the traffic of a service lets each workload see, and after how long.
 
@@ -73,35 +61,21 @@ def detectable(
     periods of the next release it sees that requests of one type cost --rise more, in 90 of 100 cases, by the
     load and the noise of the last day; and at which of its looks such a release is reported.
     """
-    end = _moment(until) if until else system_clock()
+    end = system_clock() if until is None else until
     if requests:
         show_outlooks(settings, RequestsAsked(service, end, rise, beside), as_json=as_json)
         return
-    workloads = [
-        known_workload
-        for known_workload in load_workloads(settings.workloads)
-        if known_workload.series == "gcpu"
-    ]
+    workloads = [workload for workload in load_workloads(settings.workloads) if workload.series == "gcpu"]
     if not workloads:
         raise ConfigError("--workloads: none of them looks at gCPU")
     with closing(open_store(settings.store, existing=True)) as store:
         rows = [(workload, *outlooks_of(store, service, workload, end)) for workload in workloads]
     if as_json:
-        for workload, traffic, outlooks in rows:
-            click.echo(orjson.dumps(_to_json(service, workload, traffic, outlooks)).decode())
+        print_json_lines(_to_json(service, *row) for row in rows)
         return
-    console = table_console()
-    for workload, traffic, outlooks in rows:
-        _print(console, service, workload, traffic, outlooks)
-    for line in scanned(settings, service).values():
-        console.print(Text(line))
-
-
-def _moment(text: str) -> float:
-    try:
-        return from_iso(text)
-    except InvalidMessage as error:
-        raise ConfigError(f"--until: {error}") from None
+    for row in rows:
+        _print(service, *row)
+    print_lines(scanned(settings, service).values())
 
 
 def _to_json(service: str, workload: Workload, traffic: Traffic, outlooks: list[Outlook]) -> dict[str, Any]:
@@ -120,34 +94,34 @@ def _to_json(service: str, workload: Workload, traffic: Traffic, outlooks: list[
     }
 
 
-def _print(
-    console: Console, service: str, workload: Workload, traffic: Traffic, outlooks: list[Outlook]
-) -> None:
+def _print(service: str, workload: Workload, traffic: Traffic, outlooks: list[Outlook]) -> None:
     config, threshold = DetectableConfig(), workload.threshold
     least = _percent(threshold.absolute) if threshold.absolute else f"{threshold.relative:.3g} of its level"
+    window = format_duration(workload.resolution_s)
     per_window = traffic.samples_per_s * workload.resolution_s
-    table = Table(title=f"{service}, {workload.name}", title_justify="left", title_style="bold")
-    table.add_column("subroutine", min_width=_NAME_WIDTH)
-    analysis, extended = (format_duration(one) for one in (workload.analysis_s, workload.extended_s))
-    table.add_column(f"detectable after {analysis}", justify="right")
-    if workload.extended_s:
-        table.add_column(f"and {extended} more", justify="right")
-    for size in SIZES:
-        table.add_column(f"{_percent(size)} after", justify="right")
-    for one in outlooks:
-        table.add_row(
-            f"{one.subroutine}, {_percent(one.gcpu)} (noise {one.dispersion:.2g})",
-            _size(one.after_analysis),
-            *([_size(one.after_extended)] if workload.extended_s else []),
-            *(_time(size, one, threshold.absolute) for size in SIZES),
-        )
-    console.print(table)
-    console.print(
-        f"threshold {least}; {per_window:,.0f} samples a window of {format_duration(workload.resolution_s)}, "
+    print_table(_columns(workload), outlooks, title=f"{service}, {workload.name}")
+    click.echo(
+        f"threshold {least}; {per_window:,.0f} samples a window of {window}, "
         f"{traffic.series:,} series; significant: at most {config.significance:g} of all series of a scan by "
-        f"chance; detectable: reported in {config.power * 100:.0f} of 100 cases; noise: times sampling"
+        f"chance; detectable: reported in {config.power * 100:.0f} of 100 cases; noise: times sampling\n"
     )
-    console.print()
+
+
+def _columns(workload: Workload) -> list[Column[Outlook]]:
+    analysis, extended = format_duration(workload.analysis_s), format_duration(workload.extended_s)
+    columns: list[Column[Outlook]] = [
+        Column(
+            "subroutine", lambda row: f"{row.subroutine}, {_percent(row.gcpu)} (noise {row.dispersion:.2g})"
+        ),
+        Column(f"detectable after {analysis}", lambda row: _size(row.after_analysis), str),
+    ]
+    if workload.extended_s:
+        columns.append(Column(f"and {extended} more", lambda row: _size(row.after_extended), str))
+    for size in SIZES:
+        columns.append(
+            Column(f"{_percent(size)} after", partial(_time, size, least=workload.threshold.absolute), str)
+        )
+    return columns
 
 
 def _percent(share: float) -> str:
@@ -158,7 +132,7 @@ def _size(size: float | None) -> str:
     return "nothing" if size is None else _percent(size)
 
 
-def _time(size: float, outlook: Outlook, least: float | None) -> str:
+def _time(size: float, outlook: Outlook, *, least: float | None) -> str:
     if least is not None and size < least:
         return "below threshold"
     after_s = outlook.after_s[f"{size:g}"]

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import nullcontext
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
 import click
-import orjson
-from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from pipeline.commands.options import Duration, settings_options
-from pipeline.commands.terminal import table_console
+from pipeline.commands.options import settings_options
+from pipeline.commands.request import Duration, json_option, option, takes
+from pipeline.commands.tables import print_json, print_table, text_columns
+from pipeline.commands.terminal import print_styled
 from pipeline.kafka import Broker
 from pipeline.model.clock import system_clock, to_iso
 from pipeline.model.units import counted
@@ -37,11 +35,11 @@ _MAX_REASON = 100
 class Filter:
     """Choice of dead letters; None means any."""
 
-    topic: str | None
-    stage: str | None
-    service: str | None
-    reason: str | None
-    since: float | None  # seconds before now
+    topic: str | None = option(metavar="TOPIC", help="Only those from this topic.")
+    stage: str | None = option(metavar="STAGE", help="Only those that this stage refused.")
+    service: str | None = option(metavar="S", help="Only those whose key names this service.")
+    reason: str | None = option(metavar="TEXT", help="Only those whose reason contains this text.")
+    since: float | None = option(kind=Duration(), help="Only those of the last 2d, 30m, …")
 
     def chosen(self, found: Survey, topics: Topics, *, replayed_too: bool = False) -> list[DeadLetter]:
         """Return the chosen dead letters."""
@@ -59,42 +57,20 @@ class Filter:
         ]
 
 
-_FILTERS = (
-    click.option("--topic", metavar="TOPIC", help="Only those from this topic."),
-    click.option("--stage", metavar="STAGE", help="Only those that this stage refused."),
-    click.option("--service", metavar="S", help="Only those whose key names this service."),
-    click.option("--reason", metavar="TEXT", help="Only those whose reason has this text in it."),
-    click.option("--since", type=Duration(), help="Only those of the last 2d, 30m, …"),
-)
-
-
-def filter_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the flags that choose dead letters to a command, which then receives ``wanted: Filter``."""
-
-    @functools.wraps(command)
-    def wrapper(**given: Any) -> Any:
-        wanted = Filter(**{field.name: given.pop(field.name) for field in fields(Filter)})
-        return command(wanted=wanted, **given)
-
-    return functools.reduce(lambda decorated, option: option(decorated), reversed(_FILTERS), wrapper)
-
-
 @click.group()
 def dlq() -> None:
     """List dead letters, or send them to their topics once more after a fix."""
 
 
 @dlq.command("list")
-@filter_options
-@click.option("--all", "replayed_too", is_flag=True, help="Those that were replayed, too.")
-@click.option(
-    "--letters", "separately", is_flag=True, help="Each dead letter instead of a summary by reason."
-)
-@click.option("--limit", type=click.IntRange(min=1), help="At most so many dead letters, the newest.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a dead letter.")
-@settings_options("broker", "topics")
+@takes
 def list_dead_letters(
-    settings: Settings, wanted: Filter, replayed_too: bool, separately: bool, limit: int | None, as_json: bool
+    wanted: Filter,
+    replayed_too: bool = option(flag="--all", help="Include dead letters that were replayed."),
+    separately: bool = option(flag="--letters", help="List each dead letter instead of a summary by reason."),
+    limit: int | None = option(least=1, help="Most dead letters; the newest are taken."),
+    as_json: bool = json_option("a dead letter"),
+    settings: Settings = settings_options("broker", "topics"),
 ) -> None:
     """Show what is on the dead-letters topic and was not replayed: a summary by reason, or each of them."""
     topics = settings.read_topics()
@@ -105,26 +81,25 @@ def list_dead_letters(
     if not (as_json or separately):
         _summarise(chosen, topics)
         return
-    console = Console(soft_wrap=True, highlight=False)
     for dead_letter in chosen:
-        status, obstacle = (
-            dead_letters.receipts.status(dead_letter.position),
-            dead_letter.obstacle(topics.by_name),
-        )
+        status = dead_letters.receipts.status(dead_letter.position)
+        obstacle = dead_letter.obstacle(topics.by_name)
         if as_json:
-            click.echo(orjson.dumps(_as_json(dead_letter, status, obstacle)))
+            print_json(_as_json(dead_letter, status, obstacle))
         else:
-            console.print(_line(dead_letter, status, obstacle))
+            print_styled([_line(dead_letter, status, obstacle)])
 
 
 @dlq.command("replay")
-@filter_options
-@click.option("--limit", type=click.IntRange(min=1), help="At most so many dead letters, the oldest.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be sent.")
-@click.option("--unsigned", is_flag=True, help="Those of which a receipt without our signature speaks, too.")
-@settings_options("broker", "topics", "group_prefix", "idempotent_producer", "log_level", "log_format")
+@takes
 def replay_dead_letters(
-    settings: Settings, wanted: Filter, limit: int | None, dry_run: bool, unsigned: bool
+    wanted: Filter,
+    limit: int | None = option(least=1, help="Most dead letters; the oldest are taken."),
+    dry_run: bool = option(help="Say what would be sent, and send nothing."),
+    unsigned: bool = option(help="Include dead letters whose receipt lacks our signature."),
+    settings: Settings = settings_options(
+        "broker", "topics", "group_prefix", "idempotent_producer", "log_level", "log_format"
+    ),
 ) -> int:
     """Send dead letters to their topics once more, each exactly once however often this is run or killed.
 
@@ -191,18 +166,15 @@ def _summarise(dead_letters: Iterable[DeadLetter], topics: Topics) -> None:
             dead_letter.topic,
             dead_letter.stage,
             _kind(dead_letter.reason),
-            not dead_letter.obstacle(topics.by_name),
+            "no" if dead_letter.obstacle(topics.by_name) else "yes",
         )
         for dead_letter in dead_letters
     )
     if not counts:
         click.echo("no dead letters")
         return
-    table = Table("dead letters", "topic", "stage", "reason", "replay")
-    table.columns[0].justify = "right"
-    for (*texts, able), count in counts.most_common():
-        table.add_row(str(count), *map(Text, texts), "yes" if able else "no")
-    table_console().print(table)
+    columns = text_columns(("dead letters", "topic", "stage", "reason", "replay"), numbers=(0,))
+    print_table(columns, [(str(count), *kind) for kind, count in counts.most_common()])
 
 
 def _kind(reason: str) -> str:

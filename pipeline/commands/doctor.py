@@ -11,16 +11,15 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import click
-from rich.table import Table
-from rich.text import Text
 
 from pipeline.commands.options import settings_options
-from pipeline.commands.terminal import table_console
+from pipeline.commands.request import json_option, option, takes
+from pipeline.commands.tables import Column, print_rows
 from pipeline.kafka import (
     Broker,
     GroupFacts,
@@ -63,23 +62,33 @@ class Finding:
     advice: str = ""
 
 
+_STYLES: dict[Status, str] = {"ok": "green", "warn": "yellow", "fail": "bold red"}
+_COLUMNS: tuple[Column[Finding], ...] = (
+    Column("check"),
+    Column("", "status", style=lambda finding: _STYLES[finding.status]),
+    Column("found", "detail"),
+    Column("what to do", "advice"),
+)
+
+
 @click.command()
-@click.option("--max-lag", type=click.IntRange(min=0), default=MAX_LAG, show_default=True, metavar="N")
-@click.option("--worker", metavar="URL", help="Only ask a worker's health endpoint whether it is ready.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a check.")
-@settings_options("broker", "store", "topics", "group_prefix", "workloads")
-def doctor(settings: Settings, max_lag: int, worker: str | None, as_json: bool) -> int:
+@takes
+def doctor(
+    max_lag: int = option(MAX_LAG, least=0, metavar="N", help="Messages that a stage may be behind."),
+    worker: str | None = option(
+        metavar="URL",
+        help="Worker whose health endpoint is asked whether it is ready, instead of all checks.",
+    ),
+    as_json: bool = json_option("a check"),
+    settings: Settings = settings_options("broker", "store", "topics", "group_prefix", "workloads"),
+) -> int:
     """Check broker, topics, store, clocks, lag, dead letters and what agents need; exit 1 on a failure."""
     if worker is not None:
         findings = _without_secrets([ask_worker(worker, settings.token)], settings)
     else:
         load_workloads(settings.workloads)
         findings = [*diagnose(settings, max_lag), _py_spy()]
-    if as_json:
-        for finding in findings:
-            click.echo(json.dumps(asdict(finding)))
-    else:
-        _show(findings)
+    print_rows(_COLUMNS, findings, as_json=as_json)
     return 1 if any(finding.status == "fail" for finding in findings) else 0
 
 
@@ -276,16 +285,3 @@ def _py_spy() -> Finding:
         return Finding("py-spy", "ok", "may sample any process of this user")
     advice = "root, CAP_SYS_PTRACE or kernel.yama.ptrace_scope=0 for agent run --pid (docs/agent.md)"
     return Finding("py-spy", "warn", "may sample only programs that the agent starts", advice)
-
-
-def _show(findings: list[Finding]) -> None:
-    colour = {"ok": "green", "warn": "yellow", "fail": "bold red"}
-    table = Table("check", "", "found", "what to do")
-    for finding in findings:
-        table.add_row(
-            Text(finding.check),
-            Text(finding.status, style=colour[finding.status]),
-            Text(finding.detail),
-            Text(finding.advice),
-        )
-    table_console().print(table)

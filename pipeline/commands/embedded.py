@@ -2,41 +2,34 @@
 
 from __future__ import annotations
 
-import json
-import signal
 import threading
 from pathlib import Path
 
 import click
 
+from pipeline.commands.request import FOLDER, option, takes
+from pipeline.commands.tables import print_json
 from pipeline.embedded.stack import EmbeddedStack
+from pipeline.processes import until_stopped
 
 _CHECK_S = 0.5
 
 
 @click.command()
-@click.option(
-    "--data",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Folder that keeps the store's tables; without it they go with the process.",
-)
-def embedded(data: Path | None) -> int:
+@takes
+def embedded(
+    data: Path | None = option(
+        kind=FOLDER, help="Folder that keeps the store's tables; without it they go with the process."
+    ),
+) -> int:
     """Run a broker and a store on loopback until Ctrl-C.
 
     The first line printed is JSON with both addresses, for --broker and --store. The broker keeps everything
     in memory and nothing on disk. smidgen up runs the stages, too.
     """
-    stop = threading.Event()
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    for number in before:
-        signal.signal(number, lambda *_: stop.set())
-    try:
-        with EmbeddedStack(data) as stack:
-            click.echo(json.dumps({"broker": stack.broker, "store": stack.store}))
-            return _watch(stack, stop)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    with until_stopped() as stop, EmbeddedStack(data) as stack:
+        print_json({"broker": stack.broker, "store": stack.store})
+        return _watch(stack, stop)
 
 
 def _watch(stack: EmbeddedStack, stop: threading.Event) -> int:

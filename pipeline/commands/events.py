@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from functools import partial
 from typing import Any
 
 import click
-import orjson
-from rich.console import Console
 from rich.text import Text
 
-from pipeline.commands.options import Duration, settings_options
-from pipeline.commands.terminal import escape_controls, escape_line
-from pipeline.commands.waiting import say_what_is_waited_for
+from pipeline.commands.options import settings_options
+from pipeline.commands.request import Duration, json_option, option, takes
+from pipeline.commands.tables import print_json
+from pipeline.commands.terminal import escape_line, print_lines, print_styled
+from pipeline.commands.waiting import print_status
 from pipeline.kafka import Broker, Entry, read_topic
 from pipeline.messages.events import DETECTED, RESOLVED, UPDATED, decode_event
 from pipeline.model.errors import InvalidMessage
@@ -32,27 +31,23 @@ def events() -> None:
 
 
 @events.command()
-@click.option("--service", metavar="S", help="Only this service.")
-@click.option("--json", "as_json", is_flag=True, help="One CloudEvent a line.")
-@click.option("--from-start", is_flag=True, help="Begin with the oldest event that is kept.")
-@click.option("--follow/--no-follow", default=True, help="Wait for more, or end with the newest one.")
-@click.option("--count", type=click.IntRange(min=1), help="End after so many; exit 1 if there are fewer.")
-@click.option("--timeout", type=Duration(), help="End after this time.")
-@settings_options("broker", "store", "topics", "workloads")
+@takes
 def tail(
-    settings: Settings,
-    service: str | None,
-    as_json: bool,
-    from_start: bool,
-    follow: bool,
-    count: int | None,
-    timeout: float | None,
+    service: str | None = option(metavar="S", help="Service of the events (default: all)."),
+    as_json: bool = json_option(help="Print one CloudEvent a line."),
+    from_start: bool = option(help="Begin with the oldest event that is kept."),
+    follow: bool = option(
+        True, flag="--follow/--no-follow", help="Wait for more events, or end with the newest."
+    ),
+    count: int | None = option(least=1, help="Number of events to end after; exit 1 if there are fewer."),
+    timeout: float | None = option(kind=Duration(), help="Time to end after."),
+    settings: Settings = settings_options("broker", "store", "topics", "workloads"),
 ) -> int:
     """Print events as they come, from now on or (--from-start, --no-follow) from the oldest.
 
     What is waited for goes to stderr: with --store, also which services are not judged yet, and why.
     """
-    show = _print_json if as_json else partial(_print_lines, pages=_pages(settings))
+    show = print_json if as_json else partial(_print_lines, pages=_pages(settings))
     entries = read_topic(
         Broker.of(settings),
         settings.read_topics()["regressions"],
@@ -70,17 +65,13 @@ async def _while_saying(
     """Tail events, and write meanwhile to stderr what is being waited for."""
     if not follow:
         return await tailing
-    waiting = asyncio.ensure_future(say_what_is_waited_for(settings, service, _say))
+    waiting = asyncio.ensure_future(print_status(settings, service))
     try:
         return await tailing
     finally:
         waiting.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await waiting
-
-
-def _say(text: str) -> None:
-    click.echo(escape_controls(text), err=True)
 
 
 async def _tail(
@@ -92,7 +83,7 @@ async def _tail(
             event = decode_event(entry.value)
         except InvalidMessage as error:
             position = f"partition {entry.partition} offset {entry.offset}"
-            click.echo(escape_controls(f"{position}: {error}"), err=True)
+            print_lines([f"{position}: {error}"], err=True)
             continue
         if service is not None and event["data"].get("service") != service:
             continue
@@ -103,11 +94,6 @@ async def _tail(
     return printed
 
 
-def _print_json(event: Event) -> None:
-    sys.stdout.write(orjson.dumps(event).decode() + "\n")
-    sys.stdout.flush()
-
-
 def _pages(settings: Settings) -> str:
     """Return the address of events' pages, if `smidgen up` runs them on this machine."""
     local = local_pipeline()
@@ -115,10 +101,7 @@ def _pages(settings: Settings) -> str:
 
 
 def _print_lines(event: Event, pages: str) -> None:
-    console = Console(soft_wrap=True, highlight=False)
-    for line in describe(event, pages):
-        console.print(line)
-    console.file.flush()
+    print_styled(describe(event, pages))
 
 
 def describe(event: Event, pages: str = "") -> list[Text]:

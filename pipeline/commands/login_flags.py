@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import click
 
+from pipeline.commands.request import option
 from pipeline.http.access import is_loopback
 from pipeline.model.errors import ConfigError
 from pipeline.settings.config import Settings
@@ -23,16 +22,22 @@ _NEED_ISSUER = ("oidc_client", "public_url", "triage_group", "read_group")
 class LoginFlags:
     """Values of the login flags, by the flags' names."""
 
-    user_header: str = ""
-    trusted_proxy: tuple[str, ...] = ()
-    triage: tuple[str, ...] = ()
-    oidc_issuer: str = ""
-    oidc_client: str = ""
-    oidc_groups_claim: str = "groups"
-    public_url: str = ""
-    triage_group: tuple[str, ...] = ()
-    read_group: tuple[str, ...] = ()
-    open_badges: bool = False
+    user_header: str = option("", metavar="NAME", help="Header in which a reverse proxy names the user.")
+    trusted_proxy: tuple[str, ...] = option(
+        (), metavar="NETWORK", help="Network whose --user-header is believed."
+    )
+    triage: tuple[str, ...] = option(
+        (), metavar="USER", help="User who may answer; * is everybody. All others only read."
+    )
+    oidc_issuer: str = option("", metavar="URL", help="Provider at which people log in.")
+    oidc_client: str = option("", metavar="ID", help="Id of this dashboard at the provider.")
+    oidc_groups_claim: str = option("groups", metavar="CLAIM", help="Claim that names people's groups.")
+    public_url: str = option("", metavar="URL", help="Address at which people reach this dashboard.")
+    triage_group: tuple[str, ...] = option((), metavar="GROUP", help="Group whose members may answer.")
+    read_group: tuple[str, ...] = option(
+        (), metavar="GROUP", help="Group whose members may read (default: all who log in)."
+    )
+    open_badges: bool = option(False, help="Show badges of services to everybody, without a login.")
 
     def check(self, host: str) -> None:
         """Refuse flags that exclude or miss each other.
@@ -90,53 +95,3 @@ class LoginFlags:
         )
         roles = Roles(frozenset(self.triage), frozenset(self.triage_group), frozenset(self.read_group))
         return Oidc(provider, Sessions(roles, secret))
-
-
-_OPTIONS = (
-    click.option(
-        "--user-header", default="", metavar="NAME", help="Header in which a reverse proxy names the user."
-    ),
-    click.option(
-        "--trusted-proxy",
-        multiple=True,
-        metavar="NETWORK",
-        help="Whose --user-header is believed; may be repeated.",
-    ),
-    click.option(
-        "--triage", multiple=True, metavar="USER", help="Who may answer; * is everybody; others only read."
-    ),
-    click.option("--oidc-issuer", default="", metavar="URL", help="Provider at which people log in."),
-    click.option("--oidc-client", default="", metavar="ID", help="As what it knows this dashboard."),
-    click.option(
-        "--oidc-groups-claim",
-        default="groups",
-        show_default=True,
-        metavar="CLAIM",
-        help="Names people's groups.",
-    ),
-    click.option("--public-url", default="", metavar="URL", help="Under which people reach this dashboard."),
-    click.option(
-        "--triage-group", multiple=True, metavar="GROUP", help="Whose members may answer; may be repeated."
-    ),
-    click.option(
-        "--read-group", multiple=True, metavar="GROUP", help="Whose members may read; by default who logs in."
-    ),
-    click.option(
-        "--open-badges",
-        is_flag=True,
-        help="Badges of services for everybody who reaches it, without a login.",
-    ),
-)
-
-
-def login_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the login flags to a command; it receives ``flags``, a LoginFlags."""
-
-    @functools.wraps(command)
-    def packed(*arguments: Any, **given: Any) -> Any:
-        own = {field.name: given.pop(field.name) for field in fields(LoginFlags)}
-        return command(*arguments, flags=LoginFlags(**own), **given)
-
-    for option in reversed(_OPTIONS):
-        packed = option(packed)
-    return packed

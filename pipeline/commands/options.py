@@ -1,22 +1,16 @@
-"""Flags that several commands share, and their conversion to Settings."""
+"""Options that set Settings, and the log that settings describe."""
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import logging
-import math
-import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Self, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 import click
 
-from pipeline.messages.fields import EARLIEST_S, LATEST_S
-from pipeline.model.clock import from_iso, system_clock
-from pipeline.model.errors import InvalidMessage
-from pipeline.model.units import parse_duration_s
+from pipeline.commands.request import Decorator, Part
 from pipeline.settings.config import (
     PREFIX,
     Settings,
@@ -34,7 +28,7 @@ _METAVARS = {
 }
 
 
-def _flag(key: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def _flag(key: str) -> Decorator:
     """Return a setting as a flag, with the setting's type and help."""
     field, name = setting_fields()[key], key.replace("_", "-")
     about = f"{(field.description or '').rstrip('.')} ({PREFIX}{key.upper()})."
@@ -51,80 +45,6 @@ def _flag(key: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return click.option(f"--{name}", type=kind, metavar=metavar, multiple=key == "workloads", help=about)
 
 
-class Duration(click.ParamType):
-    """Seconds, written as 30s, 2m or a plain number."""
-
-    name = "duration"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Read the duration."""
-        try:
-            return parse_duration_s(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-
-
-class Ago(float):
-    """A moment, in epoch seconds, given as a number of seconds before now."""
-
-    def __new__(cls, before_s: float) -> Self:
-        """Count back from now."""
-        return super().__new__(cls, system_clock() - before_s)
-
-    def __init__(self, before_s: float) -> None:
-        self.before_s = before_s
-
-
-_MOMENTS = {
-    "before": "a duration such as 2d, or an ISO 8601 time",
-    "after": "ISO 8601, epoch seconds between 2000 and 2100, or a duration from now such as 2h",
-    None: "an ISO 8601 time, or epoch seconds, between 2000 and 2100",
-}
-
-
-_WITH_UNIT = re.compile(r"[0-9.]+\s*[a-z]+")
-
-
-class Moment(click.ParamType):
-    """Epoch seconds between 2000 and 2100: an ISO 8601 time, a number, or a duration before or after now.
-
-    ``words`` stand for times that the command determines itself, and are returned unchanged.
-    """
-
-    name = "time"
-
-    def __init__(self, duration: Literal["before", "after"] | None = "before", words: Collection[str] = ()):
-        self._duration = duration
-        self._words = words
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | str:
-        """Read the time."""
-        if isinstance(value, float) or value in self._words:
-            moment: float | str = value
-            return moment
-        for read in (float, from_iso):
-            with contextlib.suppress(ValueError, InvalidMessage):
-                if EARLIEST_S <= (seconds := read(value)) < LATEST_S:
-                    return seconds
-        # Without a unit a number that is no time might be either: of times to come it is refused.
-        if self._duration == "before" or (self._duration == "after" and _WITH_UNIT.fullmatch(value)):
-            with contextlib.suppress(ValueError):
-                seconds = parse_duration_s(value)
-                return Ago(seconds) if self._duration == "before" else system_clock() + seconds
-        return self.fail(f"should be {_MOMENTS[self._duration]}: {value!r}", param, ctx)
-
-
-class FiniteRange(click.FloatRange):
-    """A finite number in a range, not NaN."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Read the number."""
-        number: float = super().convert(value, param, ctx)
-        if not math.isfinite(number):
-            self.fail(f"{value} is not a finite number", param, ctx)
-        return number
-
-
 _TOGETHER = {"topics": ("topics", "topic_prefix")}
 """Setting → the settings that belong to it."""
 
@@ -133,33 +53,26 @@ _WHERE = frozenset({"broker", "store"})
 """Settings that have substitutes on this machine."""
 
 
-def settings_options(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add ``--config`` and the named flags to a command, which then receives ``settings: Settings``."""
+def settings_options(*names: str) -> Any:
+    """Return a parameter of type Settings: ``--config`` and the flags of the named settings."""
     names = tuple(flag for name in names for flag in _TOGETHER.get(name, (name,)))
+    about = "Settings file (default: smidgen.yaml if there)."
+    config = click.option("--config", type=click.Path(path_type=Path), help=about)
+    return Part([config, *map(_flag, names)], partial(_take_settings, names))
 
-    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(command)
-        def wrapper(*args: Any, config: Path | None, **kwargs: Any) -> Any:
-            flags = {name: kwargs.pop(name) for name in names}
-            settings = load_settings(flags, file=config, local=bool(_WHERE.intersection(names)))
-            configure_logging(settings)
-            for variable, meant in strange_variables().items():
-                click.echo(f"smidgen: {variable} is no setting: did you mean {meant}?", err=True)
-            if settings.local:
-                substitutes = " and ".join(f"--{name}" for name in sorted(_WHERE.intersection(names)))
-                click.echo(f"smidgen: on what smidgen up runs here ({substitutes} for another)", err=True)
-            return command(*args, settings=settings, **kwargs)
 
-        decorated: Callable[..., Any] = wrapper
-        for name in reversed(names):
-            decorated = _flag(name)(decorated)
-        return click.option(
-            "--config",
-            type=click.Path(path_type=Path),
-            help="Settings file (default: smidgen.yaml if there).",
-        )(decorated)
-
-    return decorate
+def _take_settings(names: tuple[str, ...], given: dict[str, Any]) -> Settings:
+    """Load the settings, configure the log by them, and note on stderr what is assumed."""
+    replaced = _WHERE.intersection(names)
+    flags = {name: given.pop(name) for name in names}
+    settings = load_settings(flags, file=given.pop("config"), local=bool(replaced))
+    configure_logging(settings)
+    for variable, meant in strange_variables().items():
+        click.echo(f"smidgen: {variable} is no setting: did you mean {meant}?", err=True)
+    if settings.local:
+        substitutes = " and ".join(f"--{name}" for name in sorted(replaced))
+        click.echo(f"smidgen: on what smidgen up runs here ({substitutes} for another)", err=True)
+    return settings
 
 
 def configure_logging(settings: Settings, secrets: Iterable[str] = ()) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from pipeline.commands.options import settings_options
+from pipeline.commands.request import argument, option, takes
 from pipeline.files.outputs import check_outputs, write_output
 from pipeline.model.errors import ConfigError
 from pipeline.settings.config import Settings
@@ -15,17 +16,12 @@ from pipeline.settings.workloads import Workload, known_workloads
 
 
 @click.command()
-@click.argument("event_id", metavar="ID")
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="The page to write.",
-)
-@settings_options("store", "workloads")
-def report(event_id: str, output: Path, settings: Settings) -> None:
+@takes
+def report(
+    event_id: str = argument(metavar="ID"),
+    output: Path = option(flag="-o/--output", help="Page to write."),
+    settings: Settings = settings_options("store", "workloads"),
+) -> None:
     """Draw the regression ID as one self-contained HTML page.
 
     The event's workload is looked for among --workloads, then among the presets.

@@ -7,12 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import click
-import orjson
-from rich.console import Console
-from rich.table import Column, Table
-from rich.text import Text
 
-from pipeline.commands.terminal import escape_controls, table_console
+from pipeline.commands.tables import Column, print_json, print_table
+from pipeline.commands.terminal import print_lines
 from pipeline.model.clock import to_iso
 from pipeline.model.errors import ConfigError
 from pipeline.model.units import format_duration
@@ -66,12 +63,11 @@ def show_outlooks(settings: Settings, asked: RequestsAsked, *, as_json: bool) ->
         metrics = gather_metrics(store, asked.service, run, chosen)
     if not metrics.names:
         raise ConfigError(f"--service {asked.service}: no metric of CPU or I/O, nor one of release_metrics")
-    console = table_console()
     for name, outlook in foresee(run, metrics, LookConfig()).items():
         if as_json:
-            click.echo(orjson.dumps(_to_json(asked, run, name, outlook)).decode())
+            print_json(_to_json(asked, run, name, outlook))
         else:
-            _print(console, asked, run, name, outlook)
+            _print(asked, run, name, outlook)
 
 
 def _to_json(
@@ -102,37 +98,30 @@ def _to_json(
     return {**head, "compared": True, "r_squared": outlook.r_squared, "requests": types}
 
 
-def _print(
-    console: Console, request: RequestsAsked, run: Run, metric: str, outlook: RequestOutlook | NotCompared
-) -> None:
-    name, release = escape_controls(metric), escape_controls(run.release)
-    title = f"{escape_controls(request.service)}, {name}, release {release or 'unnamed'}"
+def _print(request: RequestsAsked, run: Run, metric: str, outlook: RequestOutlook | NotCompared) -> None:
+    title = f"{request.service}, {metric}, release {run.release or 'unnamed'}"
     if isinstance(outlook, NotCompared):
-        console.print(Text(f"{title}: {outlook}"))
+        print_lines([f"{title}: {outlook}"])
         return
-    table = Table(
-        Column("request", overflow="fold"),
-        Column("of the metric", justify="right"),
-        Column(f"periods for {request.rise:.3g} more", justify="right"),
-        Column("reported after", justify="right"),
-        title=Text(title, style="bold"),
-        title_justify="left",
+    columns: tuple[Column[TypeOutlook], ...] = (
+        Column("request", "type"),
+        Column("of the metric", "share", ".1%"),
+        Column(
+            f"periods for {request.rise:.3g} more",
+            lambda row: outlook.periods_for(row, request.rise, request.beside),
+            ",d",
+        ),
+        Column("reported after", lambda row: _reported(request, run, outlook, row), str),
     )
-    for type_outlook in outlook.types[:_SHOWN]:
-        periods = outlook.periods_for(type_outlook, request.rise, request.beside)
-        cells = (f"{type_outlook.share:.1%}", "never" if periods is None else f"{periods:,}")
-        table.add_row(
-            Text(escape_controls(type_outlook.type)), *cells, _reported(request, run, outlook, type_outlook)
-        )
-    console.print(table)
+    print_table(columns, outlook.types[:_SHOWN], title=title)
     if (more := len(outlook.types) - _SHOWN) > 0:
-        console.print(f"and {more:,} types that cost less")
+        click.echo(f"and {more:,} types that cost less")
     explains = f"requests explain {outlook.r_squared:.0%} of the metric"
     least = f"changes under {outlook.least_share:.1%} of it are no event"
-    console.print(
-        f"{outlook.periods:,} periods of {format_duration(run.width_s)}; {explains}; 90 of 100 cases; {least}"
+    click.echo(
+        f"{outlook.periods:,} periods of {format_duration(run.width_s)}; {explains}; 90 of 100 cases; "
+        f"{least}\n"
     )
-    console.print()
 
 
 def _reported(request: RequestsAsked, run: Run, outlook: RequestOutlook, type_outlook: TypeOutlook) -> str:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AsyncExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass
 
 import click
-import orjson
-from rich.table import Table
 
-from pipeline.commands.options import Moment, settings_options
-from pipeline.commands.terminal import table_console
+from pipeline.commands.options import settings_options
+from pipeline.commands.request import Moment, argument, json_option, option, takes
+from pipeline.commands.tables import Column, print_rows
 from pipeline.kafka import Broker, Publisher, cluster_id, require_topic_ids
 from pipeline.model.clock import system_clock, to_iso
 from pipeline.model.errors import ConfigError
@@ -35,7 +34,7 @@ from pipeline.worker.standing import Batch, Standing, batches, move_past, offset
 MOST_NAMED = 20
 """Most messages of a batch that are named one by one."""
 
-_STAGE = click.argument("stage", type=click.Choice(STAGES), metavar="STAGE")
+_STAGE = argument(click.Choice(STAGES), metavar="STAGE")
 
 
 @click.group()
@@ -68,10 +67,12 @@ class _Ledger:
 
 
 @stage.command()
-@_STAGE
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a partition.")
-@settings_options("broker", "store", "topics", "group_prefix")
-def show(stage: str, settings: Settings, as_json: bool) -> None:
+@takes
+def show(
+    stage: str = _STAGE,
+    as_json: bool = json_option("a partition"),
+    settings: Settings = settings_options("broker", "store", "topics", "group_prefix"),
+) -> None:
     """Show, of each partition that STAGE reads, what comes next and what is committed, stored and there.
 
     Offsets are of the message that comes next. Where the store has a say (aggregate), it decides.
@@ -79,47 +80,28 @@ def show(stage: str, settings: Settings, as_json: bool) -> None:
     broker, topics = Broker.of(settings), settings.read_topics()
     with _ledger(settings, broker, topics, stage) as ledger:
         positions = asyncio.run(standings(broker, topics, stage, ledger.stored_up_to))
-    if as_json:
-        for position in positions:
-            click.echo(orjson.dumps(_as_json(position)))
-        return
-    table = Table("topic", "partition", "next", "committed", "stored", "oldest", "end", "lag")
-    for column in table.columns[1:]:
-        column.justify = "right"
-    for position in positions:
-        numbers = (
-            position.partition,
-            position.next,
-            position.committed,
-            position.stored,
-            position.first,
-            position.end,
-            position.lag,
-        )
-        table.add_row(position.topic, *("" if number is None else str(number) for number in numbers))
-    table_console().print(table)
+    print_rows(_COLUMNS, positions, as_json=as_json, encode=_as_json)
+
+
+@dataclass(frozen=True, slots=True)
+class _SkipRequest:
+    stage: str = _STAGE
+    topic: str | None = option(
+        metavar="TOPIC", help="Topic, by its name in topics.yaml, if the stage reads several."
+    )
+    partition: int = option(least=0, help="Partition of the messages.")
+    messages: int = option(1, least=1, help="Number of messages.")
+    reason: str = option("", metavar="TEXT", help="Reason that the dead letters give.")
+    dry_run: bool = option(help="Name what would be skipped, and skip nothing.")
 
 
 @stage.command()
-@_STAGE
-@click.option(
-    "--topic", metavar="TOPIC", help="Which of its topics, by its name in topics.yaml, if it reads several."
-)
-@click.option("--partition", type=click.IntRange(min=0), required=True, help="Which partition.")
-@click.option("--messages", type=click.IntRange(min=1), default=1, show_default=True, help="How many.")
-@click.option("--reason", metavar="TEXT", default="", help="Why, for the dead letters.")
-@click.option("--dry-run", is_flag=True, help="Only name what would be skipped.")
-@settings_options(
-    "broker", "store", "topics", "group_prefix", "idempotent_producer", "log_level", "log_format"
-)
+@takes
 def skip(
-    stage: str,
-    settings: Settings,
-    topic: str | None,
-    partition: int,
-    messages: int,
-    reason: str,
-    dry_run: bool,
+    request: _SkipRequest,
+    settings: Settings = settings_options(
+        *("broker", "store", "topics", "group_prefix", "idempotent_producer", "log_level", "log_format")
+    ),
 ) -> None:
     """Make the next messages of a partition dead letters, and have STAGE go on after them.
 
@@ -127,43 +109,31 @@ def skip(
     again. Of a scan in parts all go together.
     """
     broker, topics = Broker.of(settings), settings.read_topics()
-    position = _topic_of(topics, stage, topic), partition
-    with _ledger(settings, broker, topics, stage) as ledger:
-        asyncio.run(_skip(settings, topics, stage, ledger, _Wish(position, messages, reason, dry_run)))
+    position = _topic_of(topics, request.stage, request.topic), request.partition
+    with _ledger(settings, broker, topics, request.stage) as ledger:
+        asyncio.run(_skip(settings, topics, ledger, position, request))
 
 
-@dataclass(frozen=True, slots=True)
-class _Wish:
-    """Messages to skip."""
-
-    position: tuple[str, int]
-    messages: int
-    reason: str
-    dry_run: bool
-
-
-async def _skip(settings: Settings, topics: Topics, stage: str, ledger: _Ledger, wish: _Wish) -> None:
-    broker, total = Broker.of(settings), 0
-    if wish.dry_run:
-        start = await _start(broker, topics, stage, ledger, wish.position)
-        async for batch in batches(broker, topics, wish.position, start, wish.messages):
-            total += _named(batch)
-        _require(total, stage, wish.position)
-        click.echo(f"would skip {counted(total, 'message')}")
-        return
-    reason = "skipped by hand" + (f": {wish.reason}" if wish.reason else "")
+async def _skip(
+    settings: Settings, topics: Topics, ledger: _Ledger, position: tuple[str, int], request: _SkipRequest
+) -> None:
+    broker, stage, total = Broker.of(settings), request.stage, 0
+    reason = "skipped by hand" + (f": {request.reason}" if request.reason else "")
     publisher = Publisher(broker, topics, idempotent=settings.idempotent_producer)
-    async with seat(broker, topics, stage) as held:
-        start = await _start(broker, topics, stage, ledger, wish.position)
-        await publisher.start()
-        try:
-            async for batch in batches(broker, topics, wish.position, start, wish.messages):
-                await move_past(held, wish.position, batch, reason, publisher, ledger.note, system_clock)
-                total += _named(batch)
-        finally:
-            await publisher.stop()
-    _require(total, stage, wish.position)
-    click.echo(f"skipped {counted(total, 'message')}: dead letters now")
+    async with AsyncExitStack() as opened:
+        held = None if request.dry_run else await opened.enter_async_context(seat(broker, topics, stage))
+        start = await _start(broker, topics, stage, ledger, position)
+        if held:
+            await publisher.start()
+            opened.push_async_callback(publisher.stop)
+        async for batch in batches(broker, topics, position, start, request.messages):
+            if held:
+                await move_past(held, position, batch, reason, publisher, ledger.note, system_clock)
+            total += _named(batch)
+    if not total:
+        raise ConfigError(f"{position[0]} partition {position[1]}: nothing to skip, {stage} is at its end")
+    skipped = counted(total, "message")
+    click.echo(f"skipped {skipped}: dead letters now" if held else f"would skip {skipped}")
 
 
 async def _start(
@@ -175,27 +145,18 @@ async def _start(
     raise ConfigError(f"{position[0]} has no partition {position[1]}")
 
 
-def _require(total: int, stage: str, position: tuple[str, int]) -> None:
-    if not total:
-        raise ConfigError(f"{position[0]} partition {position[1]}: nothing to skip, {stage} is at its end")
-
-
 @stage.command()
-@_STAGE
-@click.option("--since", type=Moment(), required=True, help="Back to then: 2d, 30m, or an ISO 8601 time.")
-@click.option("--partition", type=click.IntRange(min=0), help="Only this partition (not of detect).")
-@click.option("--service", metavar="S", help="Only the scans of this service (of detect).")
-@click.option("--workload", metavar="W", help="Only the scans of this workload (of detect).")
-@click.option("--dry-run", is_flag=True, help="Only say how far it would go back.")
-@settings_options("broker", "store", "topics", "group_prefix", "log_level", "log_format")
+@takes
 def rewind(
-    stage: str,
-    settings: Settings,
-    since: float,
-    partition: int | None,
-    service: str | None,
-    workload: str | None,
-    dry_run: bool,
+    stage: str = _STAGE,
+    since: float = option(kind=Moment(), help="Time to go back to: 2d, 30m, or an ISO 8601 time."),
+    partition: int | None = option(least=0, help="Partition to go back in (default: all; not of detect)."),
+    service: str | None = option(metavar="S", help="Service whose scans are made again (of detect)."),
+    workload: str | None = option(metavar="W", help="Workload whose scans are made again (of detect)."),
+    dry_run: bool = option(help="Say how far the stage would go back, and change nothing."),
+    settings: Settings = settings_options(
+        "broker", "store", "topics", "group_prefix", "log_level", "log_format"
+    ),
 ) -> None:
     """Have STAGE do again what it has done since a time; events have the ids that they had.
 
@@ -310,3 +271,15 @@ def _named(batch: Batch) -> int:
 
 def _as_json(standing: Standing) -> dict[str, object]:
     return {**asdict(standing), "next": standing.next, "lag": standing.lag}
+
+
+_COLUMNS: tuple[Column[Standing], ...] = (
+    Column("topic"),
+    Column("partition", form="d"),
+    Column("next", form="d"),
+    Column("committed", form="d"),
+    Column("stored", form="d"),
+    Column("oldest", "first", "d"),
+    Column("end", form="d"),
+    Column("lag", form="d"),
+)

@@ -7,6 +7,7 @@ from contextlib import closing
 import click
 
 from pipeline.commands.options import settings_options
+from pipeline.commands.request import takes
 from pipeline.settings.config import Settings, redact
 from pipeline.storage.connect import open_store
 
@@ -17,8 +18,8 @@ def store() -> None:
 
 
 @store.command()
-@settings_options("store", "log_level")
-def migrate(settings: Settings) -> None:
+@takes
+def migrate(settings: Settings = settings_options("store", "log_level")) -> None:
     """Create the database and its tables, or bring them up to date; safe to repeat."""
     with closing(open_store(settings.store)) as opened:
         opened.migrate()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import click
 import orjson
@@ -30,11 +31,13 @@ class Column(Generic[Row]):
         value: Attribute or key of a row, or a function of the row; by default the heading.
         form: Format of a number, such as ``.1%``, or a function that writes it; empty for text. Numbers
             stand to the right.
+        style: Function that returns the style of a row's cell on a terminal.
     """
 
     name: str
     value: str | Callable[[Row], Any] = ""
     form: str | Callable[[Any], str] = ""
+    style: Callable[[Row], str] | None = None
 
     def cell(self, row: Row) -> str:
         """Return a row's value in this column, as text."""
@@ -60,40 +63,103 @@ def markdown_table(columns: Sequence[Column[Row]], rows: Iterable[Row]) -> Itera
         yield _line(column.cell(row) for column in columns)
 
 
-def rich_table(columns: Sequence[Column[Row]], rows: Iterable[Row], **options: Any) -> Table:
-    """Return a table for a terminal; ``options`` are those of rich's class."""
-    from rich.table import Table
-
-    table = Table(**options)
-    for column in columns:
-        table.add_column(column.name, justify="right" if column.form else "left")
-    for row in rows:
-        table.add_row(*(escape_controls(column.cell(row)) for column in columns))
-    return table
-
-
 def print_markdown(columns: Sequence[Column[Row]], rows: Iterable[Row]) -> None:
     """Print a table in Markdown."""
     for line in markdown_table(columns, list(rows)):
         click.echo(line)
 
 
-def print_table(columns: Sequence[Column[Row]], rows: Iterable[Row], **options: Any) -> None:
-    """Print a table for a terminal; ``options`` are those of rich's class."""
-    table_console().print(rich_table(columns, rows, **options))
+def rich_table(columns: Sequence[Column[Row]], rows: Iterable[Row], *, title: str = "") -> Table:
+    """Return a table for a terminal."""
+    from rich.box import SIMPLE
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE)
+    if title:
+        table.title, table.title_justify = Text(escape_controls(title), style="bold"), "left"
+        table.min_width = min(len(title), 78)  # otherwise the title of a narrow table is broken into lines
+    for column in columns:
+        alignment: Literal["left", "right"] = "right" if column.form else "left"
+        table.add_column(_escaped(column.name), justify=alignment, overflow="fold", no_wrap=bool(column.form))
+    for row in rows:
+        table.add_row(*(Text(_escaped(c.cell(row)), c.style(row) if c.style else "") for c in columns))
+    return table
+
+
+def print_table(columns: Sequence[Column[Row]], rows: Iterable[Row], *, title: str = "") -> None:
+    """Print a table for a terminal."""
+    table_console().print(rich_table(columns, rows, title=title))
+
+
+def text_columns(names: Iterable[str], *, numbers: Container[int] = ()) -> list[Column[Sequence[str]]]:
+    """Return the columns of rows of texts; those at the positions ``numbers`` stand to the right."""
+    return [
+        Column(name, itemgetter(position), str if position in numbers else "")
+        for position, name in enumerate(names)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class TextTable:
+    """Table of texts, which may have several lines; numbers stand in all columns but the first."""
+
+    title: str
+    names: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    @property
+    def columns(self) -> list[Column[Sequence[str]]]:
+        """Columns of the table."""
+        return text_columns(self.names, numbers=range(1, len(self.names)))
+
+    def show(self) -> None:
+        """Print the table for a terminal."""
+        print_table(self.columns, self.rows, title=self.title)
+
+    def markdown(self) -> str:
+        """Return the table in Markdown, with its title as a heading."""
+        return "\n".join([f"## {self.title}", "", *markdown_table(self.columns, self.rows)])
+
+
+def print_rows(
+    columns: Sequence[Column[Row]],
+    rows: Iterable[Row],
+    *,
+    as_json: bool,
+    encode: Callable[[Row], object] | None = None,
+) -> None:
+    """Print a table for a terminal, or a JSON object of each row, which ``encode`` returns."""
+    if as_json:
+        print_json_lines(map(encode, rows) if encode else rows)
+    else:
+        print_table(columns, rows)
+
+
+def print_json_lines(values: Iterable[object]) -> None:
+    """Print each value as one line of JSON."""
+    for value in values:
+        print_json(value)
 
 
 def print_json(value: object) -> None:
-    """Print a JSON value as one line; ``as_json`` converts objects of our own."""
-    click.echo(orjson.dumps(value).decode())
+    """Print a value as one line of JSON, with ``as_json`` of the objects in it."""
+    click.echo(orjson.dumps(value, default=as_json, option=orjson.OPT_PASSTHROUGH_DATACLASS).decode())
 
 
 def as_json(row: Any) -> Any:
     """Return a row as a JSON value: its own ``to_json``, or all fields of a dataclass."""
     if hasattr(row, "to_json"):
         return row.to_json()
-    return row if isinstance(row, Mapping) else asdict(row)
+    if isinstance(row, Mapping):
+        return dict(row)
+    return {field.name: getattr(row, field.name) for field in fields(row)}
 
 
 def _line(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+    plain = (cell.replace("|", "\\|").replace("\n", "<br>") for cell in cells)
+    return f"| {' | '.join(plain)} |"
+
+
+def _escaped(text: str) -> str:
+    return "\n".join(map(escape_controls, text.split("\n")))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import accumulate
 
@@ -40,6 +40,20 @@ def escape_controls(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if _is_harmless(c) else c.encode("unicode_escape").decode() for c in text)
+
+
+def print_lines(lines: Iterable[str], *, err: bool = False) -> None:
+    """Print texts that may hold control sequences, each on a line."""
+    for line in lines:
+        click.echo(escape_controls(line), err=err)
+
+
+def print_styled(lines: Iterable[Text]) -> None:
+    """Print styled texts that may hold control sequences, each on a line."""
+    console = Console(soft_wrap=True, highlight=False)
+    for line in lines:
+        console.print(escape_line(line))
+    console.file.flush()
 
 
 def print_note(text: str) -> None:

@@ -13,6 +13,7 @@ from typing import NoReturn
 import click
 
 from pipeline.commands.options import settings_options
+from pipeline.commands.request import FOLDER, option, takes
 from pipeline.embedded.pipeline import Addresses, PipelineOptions, start_dashboard, start_pipeline
 from pipeline.model.errors import ConfigError
 from pipeline.processes import ChildFailed, Group, until_signal
@@ -36,20 +37,21 @@ class Run:
 
 
 @click.command()
-@click.option(
-    "--data",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Folder that keeps the store's tables; without it they go with the process.",
-)
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=0,
-    metavar="PORT",
-    help="Of the dashboard; 0: a free one.",
-)
-@settings_options("workloads", "window", "stack_window", "names")
-def up(settings: Settings, data: Path | None, port: int) -> int:
+@takes
+def up(
+    data: Path | None = option(
+        kind=FOLDER, help="Folder that keeps the store's tables; without it they go with the process."
+    ),
+    port: int = option(
+        0,
+        show_default=False,
+        least=0,
+        most=65535,
+        metavar="PORT",
+        help="Port of the dashboard; 0 takes a free one.",
+    ),
+    settings: Settings = settings_options("workloads", "window", "stack_window", "names"),
+) -> int:
     """Run broker, store and all stages on this machine until Ctrl-C, with settings for live services.
 
     Every other command finds them without a flag for as long as this one runs. The broker keeps everything

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 
+from pipeline.commands.terminal import print_lines
 from pipeline.kafka import Broker, check_connection, topic_facts
 from pipeline.model.clock import system_clock
 from pipeline.model.errors import SmidgenError
@@ -24,10 +25,8 @@ Subject = tuple[str, str]
 """A service and a workload; both empty stand for all."""
 
 
-async def say_what_is_waited_for(
-    settings: Settings, service: str | None, say: Callable[[str], object]
-) -> None:
-    """Write the status once, and again at every change, until cancelled; nothing without a broker.
+async def print_status(settings: Settings, service: str | None) -> None:
+    """Print the status on stderr, and again at every change, until cancelled; nothing without a broker.
 
     Reasons are in the store: they are left out unless the settings name one.
     """
@@ -35,7 +34,7 @@ async def say_what_is_waited_for(
     if await check_connection(broker):  # the tail itself fails by it, with a message
         return
     whose = f" of {service}" if service else ""
-    say(f"waiting for events{whose} on {broker}; --from-start shows those before")
+    print_lines([f"waiting for events{whose} on {broker}; --from-start shows those before"], err=True)
     lines: dict[Subject, str] = {}
     while True:
         try:
@@ -46,7 +45,7 @@ async def say_what_is_waited_for(
             state = text.partition(":")[0]  # changed numbers alone are no news
             if lines.get(subject) != state:
                 lines[subject] = state
-                say(text)
+                print_lines([text], err=True)
         await asyncio.sleep(ASK_S)
 
 

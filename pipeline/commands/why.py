@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -14,13 +13,13 @@ from typing import Any
 
 import click
 import numpy as np
-import orjson
-from rich.console import Console
 from rich.text import Text
 
 from pipeline.backtest.files import dataset_files
-from pipeline.commands.options import Ago, Moment, settings_options
-from pipeline.commands.terminal import escape_line
+from pipeline.commands.options import settings_options
+from pipeline.commands.request import FILE, Ago, Moment, argument, json_option, option, takes
+from pipeline.commands.tables import print_json, print_json_lines
+from pipeline.commands.terminal import print_lines, print_styled
 from pipeline.files.listing import listed
 from pipeline.files.outputs import check_outputs, write_output
 from pipeline.messages import fields
@@ -69,45 +68,31 @@ class _Seen:
 
 
 @click.command(epilog=_EXAMPLES)
-@click.argument("candidate_id", metavar="[ID]", default="")
-@click.option("--service", metavar="S", help="List the ledger's lines of this service.")
-@click.option("--metric", metavar="M", help="List those of this series.")
-@click.option("--since", type=Moment(), help="List scans since then: 2d, or an ISO 8601 time.")
-@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Most lines listed.")
-@click.option(
-    "--ledger",
-    "ledgers",
-    multiple=True,
-    type=_FILE,
-    metavar="FILE",
-    help="Read a backtest's ledger or events file instead of the store; may be repeated.",
-)
-@click.option(
-    "--data",
-    type=click.Path(path_type=Path),
-    metavar="DIR|FILE",
-    help="What was backtested: draws the series.",
-)
-@click.option(
-    "-o",
-    "--output",
-    type=_OUT,
-    metavar="OUT.html",
-    help="Write a page that draws the series with its SAX letters, trend and season.",
-)
-@click.option("--json", "as_json", is_flag=True, help="One line of the ledger a line.")
-@settings_options("store", "workloads")
+@takes
 def why(
-    settings: Settings,
-    candidate_id: str,
-    service: str | None,
-    metric: str | None,
-    since: float | None,
-    limit: int,
-    ledgers: tuple[Path, ...],
-    data: Path | None,
-    output: Path | None,
-    as_json: bool,
+    candidate_id: str = argument(default="", metavar="[ID]"),
+    service: str | None = option(metavar="S", help="Service whose lines of the ledger are listed."),
+    metric: str | None = option(metavar="M", help="Series whose lines are listed."),
+    since: float | None = option(
+        kind=Moment(), help="Time of the first scan that is listed: 2d, or an ISO 8601 time."
+    ),
+    limit: int = option(50, least=1, help="Most lines listed."),
+    ledgers: tuple[Path, ...] = option(
+        flag="--ledger",
+        kind=FILE,
+        help="Ledger or events file of a backtest, instead of the store.",
+    ),
+    data: Path | None = option(
+        metavar="DIR|FILE", help="Data that were backtested, from which the series is drawn."
+    ),
+    output: Path | None = option(
+        flag="-o/--output",
+        kind=FILE,
+        metavar="OUT.html",
+        help="Page to write: it draws the series with its SAX letters, trend and season.",
+    ),
+    as_json: bool = json_option(help="Print each line of the ledger as JSON."),
+    settings: Settings = settings_options("store", "workloads"),
 ) -> None:
     """Explain the reported or dropped candidate ID; without ID, list what the ledger has.
 
@@ -124,7 +109,11 @@ def why(
             raise click.UsageError("give either ID, or --service, --metric and --since")
         if not _ID.fullmatch(candidate_id):
             raise ConfigError(f"{candidate_id!r} is no id: at least six digits of 0-9 and a-f")
-        read = [*ledgers, *([data, *dataset_files(data)] if data else ()), *map(Path, settings.workloads)]
+        read = [
+            *ledgers,
+            *([data, *dataset_files(data)] if data else ()),
+            *map(Path, settings.workloads),
+        ]
         check_outputs({"-o": output}, read)
         _explain(candidate_id, settings, ledgers, data, output, as_json=as_json)
         return
@@ -151,18 +140,14 @@ def _list(wanted: Filter, settings: Settings, ledgers: Sequence[Path], limit: in
                 nothing = _why_nothing(entries_in_store(store, known), wanted)
             unjudged = store.rows(RowQuery("unjudged", wanted.service, wanted.since))
     if as_json:
-        for entry in entries[:limit]:
-            _print_json(entry)
+        print_json_lines(map(entry_to_json, entries[:limit]))
         return
-    console = Console(soft_wrap=True, highlight=False)
-    for entry in entries[:limit]:
-        console.print(escape_line(_line(entry)))
+    print_styled(map(_line, entries[:limit]))
     if len(entries) > limit:
-        console.print(f"{len(entries) - limit} older ones: raise --limit or narrow --since", style="dim")
+        print_styled([Text(f"{len(entries) - limit} older ones: raise --limit or narrow --since", "dim")])
     if not entries:
-        console.print(escape_line(Text(nothing)))
-    for line in _unjudged_lines(unjudged):
-        console.print(escape_line(Text(line, style="yellow")))
+        print_lines([nothing])
+    print_styled(Text(line, "yellow") for line in _unjudged_lines(unjudged))
 
 
 def _why_nothing(every: Sequence[LedgerEntry], wanted: Filter) -> str:
@@ -237,7 +222,7 @@ def _explain(
     seen = _seen(case, workload, *series) if workload and series else None
     story = explain(case.entry, event=case.event, updates=case.updates, frame=case.frame)
     if as_json:
-        _print_json(case.entry)
+        print_json(entry_to_json(case.entry))
     else:
         _show(case, story, seen, has_page=output is not None)
     note = None if seen else _why_not_drawn(case, workload, has_data=not ledgers or data is not None)
@@ -276,9 +261,7 @@ def _why_not_drawn(case: Case, workload: Workload | None, *, has_data: bool) -> 
 
 
 def _show(case: Case, story: Explanation, seen: _Seen | None, *, has_page: bool) -> None:
-    console = Console(soft_wrap=True, highlight=False)
-    for line in _story_lines(story):
-        console.print(escape_line(line))
+    print_styled(_story_lines(story))
     if seen is None:
         return
     candidate = case.entry.candidate
@@ -291,10 +274,9 @@ def _show(case: Case, story: Explanation, seen: _Seen | None, *, has_page: bool)
         after=candidate.after,
         width=width,
     )
-    for row in ("", *chart, "", *describe_study(seen.study, ratio=seen.line.ratio, width=width)):
-        console.print(Text(row))
+    print_lines(("", *chart, "", *describe_study(seen.study, ratio=seen.line.ratio, width=width)))
     if not has_page:
-        console.print(Text("-o OUT.html draws SAX letters, trend and season too", style="dim"))
+        print_styled([Text("-o OUT.html draws SAX letters, trend and season too", "dim")])
 
 
 def _story_lines(story: Explanation) -> Iterator[Text]:
@@ -342,7 +324,3 @@ def _store(settings: Settings) -> Iterator[Store]:
             yield SymbolStore(store, read_namings(settings.names))
         except InvalidMessage as error:
             raise ConfigError(f"the store's ledger: {error}") from None
-
-
-def _print_json(entry: LedgerEntry) -> None:
-    sys.stdout.write(orjson.dumps(entry_to_json(entry)).decode() + "\n")

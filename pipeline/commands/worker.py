@@ -13,6 +13,7 @@ import click
 
 from pipeline.analysis.detect.idleness import Readings
 from pipeline.commands.options import settings_options
+from pipeline.commands.request import argument, takes
 from pipeline.kafka import (
     Broker,
     cluster_id,
@@ -58,28 +59,30 @@ class StageName(click.ParamType):
 
 
 @click.command()
-@click.argument("stages", metavar="STAGE...", nargs=-1, required=True, type=StageName())
-@settings_options(
-    "broker",
-    "store",
-    "topics",
-    "group_prefix",
-    "instance",
-    "workloads",
-    "names",
-    "window",
-    "stack_window",
-    "batch_size",
-    "batch_wait",
-    "partition_idle",
-    "idempotent_producer",
-    "dead_letter_limit",
-    "drain",
-    "health",
-    "log_level",
-    "log_format",
-)
-def worker(stages: tuple[str, ...], settings: Settings) -> int:
+@takes
+def worker(
+    stages: tuple[str, ...] = argument(StageName(), required=True, metavar="STAGE..."),
+    settings: Settings = settings_options(
+        "broker",
+        "store",
+        "topics",
+        "group_prefix",
+        "instance",
+        "workloads",
+        "names",
+        "window",
+        "stack_window",
+        "batch_size",
+        "batch_wait",
+        "partition_idle",
+        "idempotent_producer",
+        "dead_letter_limit",
+        "drain",
+        "health",
+        "log_level",
+        "log_format",
+    ),
+) -> int:
     """Run stages until SIGTERM or Ctrl-C.
 
     They are aggregate, detect, releases, filter, dedup, rootcause and judge; all is every one of them.

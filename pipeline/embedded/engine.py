@@ -8,7 +8,7 @@ from typing import Any
 
 from pipeline.embedded.protocol import SYNTAX_ERROR
 from pipeline.embedded.statement import Statement
-from pipeline.settings.extras import require_embedded
+from pipeline.settings.extras import require
 
 
 class EngineError(Exception):
@@ -27,7 +27,7 @@ class Engine:
     """
 
     def __init__(self, data: Path, scratch: Path) -> None:
-        require_embedded("chdb")
+        require("chdb")
         import chdb
 
         self._chdb: Any = chdb

@@ -15,7 +15,7 @@ from pipeline.embedded.broker import EmbeddedBroker
 from pipeline.embedded.process import EmbeddedProcess
 from pipeline.model.errors import ConfigError
 from pipeline.processes import Child
-from pipeline.settings.extras import require_embedded
+from pipeline.settings.extras import require
 from pipeline.storage.connect import open_store
 
 
@@ -36,7 +36,7 @@ class EmbeddedStore(EmbeddedProcess):
 
     def start(self) -> None:
         """Start the store and wait until it answers."""
-        require_embedded("chdb")
+        require("chdb")
         self._scratch = Path(tempfile.mkdtemp(prefix="smidgen-store-"))
         data = self._data or self._scratch / "data"
         try:

@@ -1,5 +1,6 @@
 """Messages as bytes: one JSON object each, checked completely on the way in.
 
-``inputs`` holds what arrives from outside (profiles, metrics, changes), ``scans`` what travels between
-stages, ``events`` what leaves. Every ``decode_*`` raises InvalidMessage with the field and the reason.
+``measurements`` (profiles, metrics) and ``inputs`` (changes, feedback) hold what arrives from outside,
+``scans`` what travels between stages, ``events`` what leaves. Every ``decode_*`` raises InvalidMessage with
+the field and the reason.
 """

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
 import xxhash
 
-from pipeline.analysis.lifecycle import Update, UpdateKind
 from pipeline.messages import fields
 from pipeline.messages.fitting import fitting
 from pipeline.messages.records import plain, to_json, written
@@ -25,12 +24,12 @@ from pipeline.model.errors import InvalidMessage
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.model.steps import step_of
 
+if TYPE_CHECKING:  # numpy, which the client's base install lacks
+    from pipeline.analysis.lifecycle import Update, UpdateKind
+
 DETECTED: Literal["smidgen.regression.detected"] = "smidgen.regression.detected"
 UPDATED: Literal["smidgen.regression.updated"] = "smidgen.regression.updated"
 RESOLVED: Literal["smidgen.regression.resolved"] = "smidgen.regression.resolved"
-
-MAX_EVENT_BYTES = 256 * 1024
-"""Bound on the size of an event: room for all parts that follow, and for the longest names."""
 
 GROUP_BYTES = 64 * 1024  # about 250 series: more than a person reads
 SUSPECTS_BYTES = 96 * 1024

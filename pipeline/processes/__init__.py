@@ -2,7 +2,7 @@
 
 from pipeline.processes.child import Child, end
 from pipeline.processes.group import ChildFailed, Group, Process, tail_of
-from pipeline.processes.interruption import stop_event, until_signal
+from pipeline.processes.interruption import stop_event, until_signal, until_stopped
 from pipeline.processes.program import Output, run_bounded
 from pipeline.processes.smidgen import smidgen_command, smidgen_environment
 
@@ -19,4 +19,5 @@ __all__ = [
     "stop_event",
     "tail_of",
     "until_signal",
+    "until_stopped",
 ]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable, Coroutine
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -45,3 +47,17 @@ async def until_signal(work: Coroutine[Any, Any, T], on_signal: Callable[[], Non
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(number)
+
+
+@contextmanager
+def until_stopped() -> Iterator[threading.Event]:
+    """Give an event that SIGINT and SIGTERM set."""
+    stop = threading.Event()
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        for number in before:
+            signal.signal(number, lambda *_: stop.set())
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -24,7 +24,7 @@ from pipeline.counting.names import Naming, Namings
 from pipeline.counting.quota.admission import Admission, Refused
 from pipeline.counting.quota.limits import Quotas
 from pipeline.counting.vocabulary import MOST_LABELS, Vocabulary
-from pipeline.messages import inputs
+from pipeline.messages import inputs, measurements
 from pipeline.messages.requests import decode_requests
 from pipeline.model import MetricMetadata, MetricPoints, Outgoing, Profile, Record
 from pipeline.model.clock import Clock
@@ -103,8 +103,8 @@ class AggregateStage(Stage, Assignable, Positioned, Counted):
         self._report = QuotaReport(clock)
         self.limited: Counter[str] = Counter()
         self.inputs: Mapping[str, Decoder] = {
-            "profiles": lambda value: inputs.decode_profile(value, now=clock()),
-            "metrics": lambda value: inputs.decode_metric_points(value, now=clock()),
+            "profiles": lambda value: measurements.decode_profile(value, now=clock()),
+            "metrics": lambda value: measurements.decode_metric_points(value, now=clock()),
             "requests": lambda value: decode_requests(value, now=clock()),
             "changes": lambda value: inputs.decode_change(value, now=clock()),
             "feedback": lambda value: inputs.decode_feedback(value, now=clock()),

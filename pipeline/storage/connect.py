@@ -10,7 +10,7 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from pipeline.model.errors import ConfigError
 from pipeline.settings.config import redact
-from pipeline.settings.extras import require_embedded
+from pipeline.settings.extras import require
 from pipeline.storage.layout import TableLayout
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def _own_limit(client: Client) -> bool:
 
 
 def _chdb(parts: SplitResult) -> dict[str, Any]:
-    require_embedded("chdb")
+    require("chdb")
     if parts.netloc == "memory" and parts.path in ("", "/"):
         return {"interface": "chdb", "path": ":memory:"}
     if parts.netloc or parts.path in ("", "/"):

@@ -53,9 +53,6 @@ SeriesSource = Literal["gcpu", "service", "setup"]
 
 COUNTED: tuple[CountTable, ...] = get_args(CountTable)
 
-LATE_S = 30.0
-"""Seconds after an answer of ``extents`` in which counted rows are accepted; tables refuse later ones."""
-
 
 class Extent(NamedTuple):
     """Progress of the rows of one partition of a log."""
@@ -212,7 +209,7 @@ class Store(Protocol):
         A repeated insert with the same non-empty ``token`` adds nothing. Rows of RowTable
         replace those of the same identity; ``outcomes`` keeps the first row, ``verdicts`` the one with the
         latest time. ``asked_at`` is that of the ``Extents`` which rows of a CountTable continue. It keeps out
-        a sender that was suspended meanwhile: a shared store accepts the rows within ``LATE_S`` of it, and
+        a sender that was suspended meanwhile: a shared store accepts the rows within 30 seconds of it, and
         raises StoreUnavailable afterwards.
         """
 

@@ -24,6 +24,9 @@ NASTY = [
 
 Columns = dict[str, Any]
 
+LATE_S = 30.0
+"""Seconds after an answer of ``extents`` in which a shared store accepts counted rows."""
+
 
 def position(rows: int, *, partition: int = 0, offset: int = 0, stream: str = STREAM) -> Columns:
     return {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from uuid import uuid4
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.e2e
 
 @pytest.fixture(scope="module")
 def load() -> Load:
-    return build_load(Shape(windows=120), 1)
+    return build_load(Shape(windows=120, hosts=4), 1)
 
 
 @pytest.fixture(scope="module")
@@ -56,31 +56,40 @@ def test_what_nobody_destroyed_has_no_differences(store: ClickHouseStore, load: 
     assert not found(store, load).any, found(store, load)
 
 
-@pytest.mark.parametrize("table", [table for table in ROW_TABLES if table != "updates"])
-def test_a_table_that_is_emptied_is_seen(store: ClickHouseStore, load: Load, table: str) -> None:
-    store._client.command(f"TRUNCATE TABLE {table}")
-    assert found(store, load).tables.keys() == {table}
+def assert_seen_one_by_one(store: ClickHouseStore, load: Load, statements: Mapping[str, str]) -> None:
+    """Check that each statement makes its table differ, beside those of the statements before it."""
+    damaged: set[str] = set()
+    for table, statement in statements.items():
+        store._client.command(statement)
+        damaged.add(table)
+        assert found(store, load).tables.keys() == damaged
 
 
-@pytest.mark.parametrize("table", ["scans", "ledger", "regressions", "outcomes"])
-def test_rows_that_are_gone_or_changed_are_seen(store: ClickHouseStore, load: Load, table: str) -> None:
-    last = f"(SELECT max(time) FROM {table})"
-    store._client.command(f"ALTER TABLE {table} DELETE WHERE time = {last} SETTINGS mutations_sync = 1")
-    assert found(store, load).tables.keys() == {table}
+def test_a_table_that_is_emptied_is_seen(store: ClickHouseStore, load: Load) -> None:
+    filled = [table for table in ROW_TABLES if table != "updates"]
+    assert_seen_one_by_one(store, load, {table: f"TRUNCATE TABLE {table}" for table in filled})
 
 
-@pytest.mark.parametrize(
-    ("sql", "table"),
-    [
-        ("INSERT INTO regressions SELECT * REPLACE ('another' AS id) FROM regressions", "regressions"),
-        ("INSERT INTO scans SELECT * REPLACE (series + 1 AS series) FROM scans", "scans"),
-        ("INSERT INTO ledger SELECT * REPLACE (concat(id, '-') AS id) FROM ledger", "ledger"),
-    ],
-    ids=["a second regression", "scans of more series", "a ledger of two runs"],
-)
-def test_rows_too_many_are_seen(store: ClickHouseStore, load: Load, sql: str, table: str) -> None:
-    store._client.command(f"{sql} SETTINGS optimize_on_insert = 0")
-    assert found(store, load).tables.keys() == {table}
+def test_rows_that_are_gone_or_changed_are_seen(store: ClickHouseStore, load: Load) -> None:
+    last = {t: f"(SELECT max(time) FROM {t})" for t in ("scans", "ledger", "regressions", "outcomes")}
+    deletions = {
+        table: f"ALTER TABLE {table} DELETE WHERE time = {time} SETTINGS mutations_sync = 1"
+        for table, time in last.items()
+    }
+    assert_seen_one_by_one(store, load, deletions)
+
+
+def test_rows_too_many_are_seen(store: ClickHouseStore, load: Load) -> None:
+    replaced = {
+        "regressions": "'another' AS id",
+        "scans": "series + 1 AS series",
+        "ledger": "concat(id, '-') AS id",
+    }
+    insertions = {
+        table: f"INSERT INTO {table} SELECT * REPLACE ({value}) FROM {table} SETTINGS optimize_on_insert = 0"
+        for table, value in replaced.items()
+    }
+    assert_seen_one_by_one(store, load, insertions)
 
 
 @pytest.mark.parametrize("table", ["totals", "gcpu", "stacks", "strata_totals", "strata_stacks", "metrics"])

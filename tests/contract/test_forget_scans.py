@@ -18,18 +18,27 @@ from tests.support.fleets import START
 HOUR_S = 3600.0
 
 
+AFTER_TWO = {("daily", 2), ("daily", 3), ("weekly", 2), ("weekly", 3)}
+
+
 @pytest.mark.parametrize(
-    ("since", "workload", "gone"),
+    ("dsn", "since", "workload", "gone"),
     [
-        pytest.param(
-            START + 2 * HOUR_S, None, {("daily", 2), ("daily", 3), ("weekly", 2), ("weekly", 3)}, id="all"
+        *(
+            pytest.param(kind, START + 2 * HOUR_S, None, AFTER_TWO, id=kind)
+            for kind in ("chdb", "http", "server")
         ),
-        pytest.param(START + 2 * HOUR_S, "daily", {("daily", 2), ("daily", 3)}, id="of one workload"),
         pytest.param(
-            START - HOUR_S, "daily", {("daily", 1), ("daily", 2), ("daily", 3)}, id="but never the first"
+            "server", START + 2 * HOUR_S, "daily", {("daily", 2), ("daily", 3)}, id="of one workload"
         ),
-        pytest.param(START + 9 * HOUR_S, None, set(), id="none"),
+        pytest.param(
+            "server",
+            *(START - HOUR_S, "daily", {("daily", 1), ("daily", 2), ("daily", 3)}),
+            id="but never the first",
+        ),
+        pytest.param("server", START + 9 * HOUR_S, None, set(), id="none"),
     ],
+    indirect=["dsn"],
 )
 def test_scans_since(
     sql_store: ClickHouseStore, since: float, workload: str | None, gone: set[tuple[str, int]]

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from agents.logs import RequestTally, RequestTypes, TallyOptions, line_format
-from agents.metrics import Conversion, MetricMap, read_otlp_metrics
-from pipeline.messages.inputs import encode_metric_points
+from agents.metrics import MetricMap, read_otlp_metrics
+from agents.metrics.conversion import Conversion
+from pipeline.messages.measurements import encode_metric_points
 from pipeline.model import Outgoing, Record
 from pipeline.stages.aggregate import AggregateStage
 from pipeline.storage.interface import RequestQuery, SeriesQuery, Store

@@ -10,9 +10,10 @@ import pytest
 
 from pipeline.model import Stratum
 from pipeline.model.errors import StoreUnavailable
-from pipeline.storage.interface import COUNTED, LATE_S, CountTable, Extent, Store, UsageQuery
+from pipeline.storage.interface import COUNTED, CountTable, Extent, Store, UsageQuery
 from pipeline.storage.queries import EXTENTS
 from tests.contract.rows import (
+    LATE_S,
     MINUTE,
     NASTY,
     STREAM,

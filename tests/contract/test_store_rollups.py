@@ -65,6 +65,7 @@ BLOCKS = st.lists(
 )
 
 
+@pytest.mark.parametrize("store", ["server"], indirect=True)  # one engine: the tests below try all stores
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(blocks=BLOCKS)
 def test_series_are_the_same_with_rollups_and_without(

@@ -98,8 +98,8 @@ def test_every_example_is_tried() -> None:
 @pytest.mark.parametrize("table", [name for name in COLUMNS if name != "memory"])
 def test_every_column_is_described(dsn: str, table: Table) -> None:
     section = DOC.split(f"### {table}\n")[1].split("\n## ")[0].split("\n### ")[0]
-    described = re.findall(r"^\| ([a-z0-9_, ]+) \|", section + DOC.split("## Bookkeeping")[1], re.MULTILINE)
-    names = {name.strip() for cell in described for name in cell.split(",")} | {"inserted"}
+    rows = re.findall(r"^- (`[a-z0-9_`, ]+`)", section + DOC.split("## Bookkeeping")[1], re.MULTILINE)
+    names = {name.strip("` ") for row in rows for name in row.split(",")} | {"inserted"}
     with closing(clickhouse_connect.get_client(dsn=dsn, autogenerate_session_id=False)) as client:
         columns = client.query(
             "SELECT name FROM system.columns WHERE table = {table:String} AND database = currentDatabase()",

@@ -22,7 +22,6 @@ from pipeline.storage.clickhouse import ClickHouseStore
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import (
     COUNTED,
-    LATE_S,
     Extent,
     Extents,
     RowQuery,
@@ -31,6 +30,7 @@ from pipeline.storage.interface import (
     Store,
 )
 from pipeline.storage.schema import EVER
+from tests.contract.rows import LATE_S
 from tests.support.builders import build_profile
 
 START = 1_700_000_000.0 // 3600 * 3600

@@ -26,15 +26,15 @@ from tests.e2e.worker_process import (
 )
 
 BROKEN = """
-import pipeline.messages.inputs as inputs
+import pipeline.messages.measurements as measurements
 from pipeline.model.errors import InvalidMessage
-good = inputs.decode_profile
+good = measurements.decode_profile
 def decode_profile(value, *, now=None):
     profile = good(value, now=now)
     if {condition}:
         raise InvalidMessage("counts: of a form that this version does not know")
     return profile
-inputs.decode_profile = decode_profile
+measurements.decode_profile = decode_profile
 
 # As on a loaded machine: it commits late, and when it ends there is no time left for it.
 import faust.transport.consumer as transport

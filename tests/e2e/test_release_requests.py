@@ -10,7 +10,8 @@ import orjson
 import pytest
 
 from pipeline.cli import run
-from pipeline.messages.inputs import encode_change, encode_metric_points
+from pipeline.messages.inputs import encode_change
+from pipeline.messages.measurements import encode_metric_points
 from pipeline.model import Change, FloatArray, MetricPoints
 from pipeline.model.clock import to_iso
 from pipeline.storage.interface import RequestQuery, RowQuery, SeriesQuery, Store

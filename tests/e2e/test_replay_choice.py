@@ -14,7 +14,7 @@ import pytest
 from aiokafka import AIOKafkaProducer
 
 from pipeline.cli import run
-from pipeline.messages.inputs import encode_profile
+from pipeline.messages.measurements import encode_profile
 from pipeline.worker.dlq.dead_letter import outcome_value
 from tests.e2e.dead_letters import command, copies, dlq, here, make_dead_letters, write_dead_letters
 from tests.e2e.worker_process import TOPICS, BrokerUrl, build_load, committed

@@ -13,7 +13,7 @@ from aiokafka.errors import ClusterAuthorizationFailedError, TopicAuthorizationF
 from agents.publishing.broker import publish_once
 from loadgen.engines.kafka.cluster import KafkaCluster
 from pipeline.kafka import Broker, read_topic
-from pipeline.messages.inputs import encode_profile
+from pipeline.messages.measurements import encode_profile
 from pipeline.model import Outgoing
 from pipeline.model.errors import BrokerUnavailable, ConfigError
 from pipeline.settings.config import load_settings

@@ -13,7 +13,7 @@ import yaml
 
 from pipeline.embedded.broker import EmbeddedBroker
 from pipeline.kafka import Packet, Producer, ProducerOptions, apply_topics, as_broker
-from pipeline.messages.inputs import encode_profile
+from pipeline.messages.measurements import encode_profile
 from pipeline.settings.topics import DEFAULT_PATH, load_topics
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import Store

@@ -12,7 +12,7 @@ import pytest
 
 from pipeline.cli import run
 from pipeline.kafka import as_broker
-from pipeline.messages.inputs import decode_profile
+from pipeline.messages.measurements import decode_profile
 from pipeline.messages.scans import encode_scan
 from pipeline.model import Scan
 from pipeline.storage.interface import Store

@@ -16,7 +16,7 @@ from agents.publishing.broker import publish_once
 from pipeline.cli import run
 from pipeline.kafka import admin_client
 from pipeline.kafka.admin import retried
-from pipeline.messages.inputs import encode_profile
+from pipeline.messages.measurements import encode_profile
 from pipeline.model import Outgoing
 from pipeline.settings.config import Settings
 from pipeline.settings.topics import Topics

@@ -23,7 +23,7 @@ from loadgen.bench.faults.relay import BUSY, Answer, RelayServer
 from loadgen.engines.kafka.cluster import KafkaCluster
 from pipeline.embedded.broker import EmbeddedBroker
 from pipeline.kafka import Entry, apply_topics, cluster_id, read_topic, topic_ids
-from pipeline.messages.inputs import encode_profile
+from pipeline.messages.measurements import encode_profile
 from pipeline.model import Profile
 from pipeline.settings.topics import load_topics
 from pipeline.storage.interface import SeriesQuery, StackQuery, Store
@@ -91,7 +91,8 @@ def wait_until(condition: Callable[[], bool], what: str, *workers: Running) -> N
 
 
 _MAIN = """
-from pipeline.cli import load, main
+from pipeline.cli import main
+from pipeline.commands.lazy_group import load
 # The shortest that brokers allow: a test waits for it after every kill.
 load("pipeline.worker.app").SESSION_TIMEOUT_S = 6.0
 main()

@@ -27,7 +27,7 @@ from agents.webhooks import flag_events, github, gitlab, mapping, signatures
 from pipeline.counting.count import count_samples
 from pipeline.embedded.statement import BadRequest, decompress
 from pipeline.files.unpacking import UnpackError, gunzip, inflate, unlz4, unsnappy, unzstd
-from pipeline.messages import events, fields, inputs, ledger
+from pipeline.messages import events, fields, inputs, ledger, measurements
 from pipeline.model import Change
 from pipeline.model.errors import InvalidMessage
 from pipeline.model.units import parse_duration_s, parse_size_bytes
@@ -50,9 +50,9 @@ def twice(decode: Callable[[bytes], Any], encode: Callable[[Any], bytes]) -> Cal
 
 
 def check_profile(data: bytes) -> None:
-    profile = inputs.decode_profile(data)
-    written = inputs.encode_profile(profile)
-    assert inputs.encode_profile(inputs.decode_profile(written)) == written
+    profile = measurements.decode_profile(data)
+    written = measurements.encode_profile(profile)
+    assert measurements.encode_profile(measurements.decode_profile(written)) == written
     counted = count_samples([profile], [0], window_s=60.0, stack_window_s=300.0)
     assert counted.total_samples.sum() == profile.counts.sum()
     assert (counted.series_samples >= 0).all()
@@ -87,8 +87,8 @@ def check_collapsed(data: bytes) -> None:
     found = parse_collapsed(data)
     profile = build_profile(found.stacks, source=Source("shop", "h"), start=seeds.T0, end=seeds.T0 + 60)
     parts, lost = encode_within(profile, MAX_MESSAGE)
-    kept = sum(int(inputs.decode_profile(part.value).counts.sum()) for part in parts)
-    named = int(profile.counts.sum())
+    kept = sum(int(measurements.decode_profile(part.value).counts.sum()) for part in parts)
+    named = sum(profile["counts"])
     assert kept + lost == named <= found.samples
 
 

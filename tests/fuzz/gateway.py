@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from agents.gateway.base import Receiver, Refusal, Request, Setup
 from agents.gateway.intake import decode_request
 from agents.gateway.receivers import RECEIVERS
-from pipeline.messages.inputs import decode_profile
+from pipeline.messages.measurements import decode_profile
 from tests.support import gateway_requests as requests
 
 NAMES = {receiver.name: receiver for receiver in RECEIVERS}

@@ -7,7 +7,6 @@ from functools import partial
 
 from agents.logs import RequestTally, RequestTypes, TallyOptions, line_format
 from agents.metrics import (
-    Conversion,
     MetricMap,
     Readings,
     read_exposition,
@@ -15,8 +14,9 @@ from agents.metrics import (
     read_otlp_metrics,
     read_remote_write,
 )
+from agents.metrics.conversion import Conversion
 from agents.metrics.remote_write import V2_TYPE
-from pipeline.messages.inputs import decode_metric_points, encode_metric_points
+from pipeline.messages.measurements import decode_metric_points, encode_metric_points
 from pipeline.messages.requests import decode_requests
 from pipeline.model.errors import InvalidMessage
 from tests.support.metric_senders import add_metric, add_point, otlp_request, write_request

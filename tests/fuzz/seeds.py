@@ -17,14 +17,9 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from loadgen.fleet.scenario import PRESETS
 from pipeline.analysis.lifecycle import OpenRegression, Update
 from pipeline.messages.events import encode_event, regression_event, update_event
-from pipeline.messages.inputs import (
-    encode_change,
-    encode_feedback,
-    encode_metric_points,
-    encode_profile,
-    encode_silence,
-)
+from pipeline.messages.inputs import encode_change, encode_feedback, encode_silence
 from pipeline.messages.ledger import dropped_entries, entry_to_json, ledger_columns, reported_entries
+from pipeline.messages.measurements import encode_metric_points, encode_profile
 from pipeline.messages.requests import encode_requests
 from pipeline.messages.scans import encode_progress, encode_scan
 from pipeline.model import (

@@ -14,7 +14,7 @@ from loadgen.evaluation import reading
 from loadgen.fleet.scenario import load_scenario
 from pipeline.backtest.seriesfile import read_series
 from pipeline.kafka import bootstrap_servers
-from pipeline.messages import inputs, requests, scans
+from pipeline.messages import inputs, measurements, requests, scans
 from pipeline.model.errors import ConfigError, InvalidMessage
 from pipeline.settings.quotas import read_quotas
 from pipeline.settings.release_metrics import read_release_metrics
@@ -139,7 +139,7 @@ _URL = (b"://", b"@", b":", b"%", b"[", b"]", b"?", b"&", b"=", b"chdb:///", b"%
 TARGETS: Mapping[str, Target] = {
     "profile": Target(check_profile, _INVALID, seeds.profiles),
     "metric": Target(
-        twice(inputs.decode_metric_points, inputs.encode_metric_points), _INVALID, seeds.metrics
+        twice(measurements.decode_metric_points, measurements.encode_metric_points), _INVALID, seeds.metrics
     ),
     "requests": Target(
         twice(requests.decode_requests, requests.encode_requests), _INVALID, seeds.request_counts

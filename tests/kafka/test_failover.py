@@ -13,7 +13,7 @@ import pytest
 from agents.publishing.broker import publish_once
 from loadgen.engines.kafka.cluster import KafkaCluster
 from pipeline.kafka import apply_topics
-from pipeline.messages.inputs import encode_profile
+from pipeline.messages.measurements import encode_profile
 from pipeline.model import Outgoing
 from pipeline.settings.config import Settings
 from pipeline.storage.interface import Store

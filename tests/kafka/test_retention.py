@@ -13,7 +13,7 @@ from aiokafka import AIOKafkaProducer
 from loadgen.engines.kafka.cluster import KafkaCluster
 from pipeline.kafka import apply_topics
 from pipeline.kafka.topics import topic_config
-from pipeline.messages.inputs import encode_profile
+from pipeline.messages.measurements import encode_profile
 from pipeline.storage.interface import Store
 from tests.e2e.worker_process import (
     TOPICS,

@@ -8,7 +8,7 @@ from agents.profiles.message import Source, build_profile, encode_within
 from agents.profiles.naming import name_stack
 from agents.publishing.message_queue import MessageQueue
 from agents.publishing.pending import Pending
-from pipeline.messages.inputs import decode_profile
+from pipeline.messages.measurements import decode_profile
 from pipeline.model import Outgoing
 
 NAMES = st.one_of(
@@ -32,7 +32,7 @@ def test_no_sample_is_lost_from_file_to_messages(stacks: dict[tuple[str, ...], i
     assert collapsed.invalid == 0
     assert collapsed.samples == sum(stacks.values())
     profile = build_profile(collapsed.stacks, source=SOURCE, start=1e9, end=1e9 + 2)
-    assert int(profile.counts.sum()) == sum(stacks.values())
+    assert sum(profile["counts"]) == sum(stacks.values())
     messages, lost = encode_within(profile, 400)
     parts = [decode_profile(message.value) for message in messages]
     assert sum(int(part.counts.sum()) for part in parts) + lost == sum(stacks.values())

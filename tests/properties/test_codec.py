@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 
 from pipeline.messages.events import decode_event, encode_event, regression_event, regression_id
 from pipeline.messages.fields import EARLIEST_S, LATEST_S
-from pipeline.messages.inputs import (
-    decode_change,
+from pipeline.messages.inputs import decode_change, encode_change
+from pipeline.messages.measurements import (
     decode_metric_points,
     decode_profile,
-    encode_change,
     encode_metric_points,
     encode_profile,
 )

@@ -56,15 +56,16 @@ def locked(lock: str) -> Iterator[Locked]:
 
 
 def in_production() -> dict[str, set[str]]:
-    """Return the packages that Smidgen needs without extras, and the needs of each.
+    """Return the packages that Smidgen needs with the extra server, as in the image, and the needs of each.
 
     The needs of a package are in its metadata, so all packages have to be installed, as in ``make setup``.
     """
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     dependencies: dict[str, set[str]] = {}
-    ahead = [(Requirement(line), "") for line in project["dependencies"]]
-    direct = {canonicalize_name(requirement.name) for requirement, _ in ahead}
-    wanted = [(canonicalize_name(requirement.name), requirement.extras) for requirement, _ in ahead]
+    lines = [*project["dependencies"], *project["optional-dependencies"]["server"]]
+    ahead = [Requirement(line) for line in lines]
+    direct = {canonicalize_name(requirement.name) for requirement in ahead}
+    wanted = [(canonicalize_name(requirement.name), requirement.extras) for requirement in ahead]
     while wanted:
         name, extras = wanted.pop()
         names = dependencies.setdefault(name, set())

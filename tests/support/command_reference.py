@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import click
 
-from loadgen.bench.command import NAMES, OF_THEIR_OWN
+from loadgen.bench.command import OF_THEIR_OWN
 from pipeline.cli import COMMANDS, smidgen
 from tests.support.paths import ROOT
 
@@ -34,6 +34,15 @@ def reference() -> str:
     return HEAD + table + "".join(parts)
 
 
+def all_flags() -> set[str]:
+    """Return the flags of all commands."""
+    parent = click.Context(smidgen, info_name="smidgen")
+    top = ((name, smidgen.get_command(parent, name)) for name in COMMANDS)
+    commands = [entry[1] for name, command in top if command for entry in _all(name, command, parent)]
+    options = [option for command in commands for option in command.params]
+    return {flag for option in options for flag in (*option.opts, *option.secondary_opts)}
+
+
 def _helps(name: str) -> str:
     command = smidgen.get_command(click.Context(smidgen), name)
     assert command is not None
@@ -50,7 +59,7 @@ def _all(
     """Yield a command and its subcommands, with the names they are called by."""
     yield name, command, parent, []
     if name == "bench":
-        yield from ((name, command, parent, [option]) for option in OF_THEIR_OWN if option not in NAMES)
+        yield from ((name, command, parent, [option]) for option in OF_THEIR_OWN)
     if isinstance(command, click.Group):
         context = click.Context(command, parent=parent, info_name=name)
         for inner in command.list_commands(context):

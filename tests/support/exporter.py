@@ -24,7 +24,7 @@ from pipeline.delivery.alerts.rules import Rule
 from pipeline.delivery.alerts.rules_file import AlertRules
 from pipeline.delivery.alerts.targets import KINDS, Http
 from pipeline.kafka import Entry
-from pipeline.messages.inputs import encode_metric_points, encode_profile
+from pipeline.messages.measurements import encode_metric_points, encode_profile
 from pipeline.model import MetricPoints, Outgoing, Record
 from pipeline.model.errors import BrokerUnavailable
 from pipeline.model.units import DAY_S

@@ -9,7 +9,8 @@ import numpy as np
 
 from pipeline.backtest.dataset import Dataset
 from pipeline.counting.count import count_samples
-from pipeline.messages.inputs import encode_change, encode_metric_points, encode_profile
+from pipeline.messages.inputs import encode_change
+from pipeline.messages.measurements import encode_metric_points, encode_profile
 from pipeline.model import Change, MetricPoints, Profile
 from pipeline.settings.workloads import Workload
 from tests.support.builders import build_change, build_profile

@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from pipeline.backtest.flow import Flow
-from pipeline.messages.inputs import encode_change, encode_metric_points
+from pipeline.messages.inputs import encode_change
+from pipeline.messages.measurements import encode_metric_points
 from pipeline.messages.requests import encode_requests
 from pipeline.model import Change, MetricPoints, RequestCounts, RouteCall, RouteReach, TypeCounts
 from pipeline.settings.config import Settings

@@ -10,8 +10,8 @@ import numpy as np
 
 from loadgen.requests.simulate import PERIOD_S, PRESETS, Preset, simulate
 from pipeline.backtest.flow import Flow
-from pipeline.messages.inputs import encode_metric_points
 from pipeline.messages.ledger import entry_from_row, entry_to_json
+from pipeline.messages.measurements import encode_metric_points
 from pipeline.messages.requests import encode_requests
 from pipeline.model import FloatArray, MetricPoints, RequestCounts, TypeCounts
 from pipeline.releases.requests import Releases

@@ -1,6 +1,6 @@
-"""Tables of judging steps in docs/tables.md, generated from the registry.
+"""The page docs/steps.md, the tables of judging steps, generated from the registry.
 
-``python -m tests.support.step_tables`` rewrites them (``make schemas``).
+``python -m tests.support.step_tables`` rewrites it (``make schemas``).
 """
 
 from __future__ import annotations
@@ -8,14 +8,20 @@ from __future__ import annotations
 from pipeline.model.steps import STEPS, Step
 from tests.support.paths import ROOT
 
-PAGE = ROOT / "docs" / "tables.md"
-BEGIN, END = "<!-- from pipeline/model/steps.py: make schemas -->", "<!-- end -->"
+PAGE = ROOT / "docs" / "steps.md"
+INTRODUCTION = """# Steps
+
+<!-- from pipeline/model/steps.py: make schemas -->
+
+Each step asks one question of every candidate. The [ledger](tables.md#ledger) has its answer as a code, with
+a value and the bound that the value was compared with.
+"""
 
 
-def step_tables() -> str:
-    """Return the tables: each step with its question and numbers, and codes with numbers of their own."""
+def step_page() -> str:
+    """Return the page: each step with its question and numbers, and codes with numbers of their own."""
     steps = [step for step in STEPS if step.drops]
-    lines = ["| step | asks | value, against the bound | codes |", "| --- | --- | --- | --- |"]
+    lines = [INTRODUCTION, "| step | asks | value, against the bound | codes |", "| --- | --- | --- | --- |"]
     for step in steps:
         codes = ", ".join(f"`{code}`" for code in step.codes)
         lines.append(f"| `{step.key}` | {step.question} | {_measures(step)} | {codes} |")
@@ -34,12 +40,7 @@ def step_tables() -> str:
         "Parts that drop nothing by themselves (`smidgen bench accuracy --without NAME` leaves them out):",
     ]
     lines += [", ".join(f"`{key}`" for key in parts) + "."]
-    return "\n".join(lines)
-
-
-def written() -> str:
-    """Return the tables in the page."""
-    return PAGE.read_text(encoding="utf-8").split(BEGIN)[1].split(END)[0].strip()
+    return "\n".join(lines) + "\n"
 
 
 def _measures(step: Step) -> str:
@@ -48,10 +49,8 @@ def _measures(step: Step) -> str:
 
 
 def main() -> None:
-    """Rewrite the tables in the page."""
-    text = PAGE.read_text(encoding="utf-8")
-    before, rest = text.split(BEGIN)
-    PAGE.write_text(f"{before}{BEGIN}\n{step_tables()}\n{END}{rest.split(END)[1]}", encoding="utf-8")
+    """Rewrite the page."""
+    PAGE.write_text(step_page(), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -5,13 +5,13 @@ from __future__ import annotations
 import getpass
 import time
 from contextlib import closing, suppress
-from typing import get_args
 
 import click
 
 from agents.publishing.broker import publish_once, quiet_client
 from pipeline.analysis.feedback import Reported
-from pipeline.commands.options import Duration, Moment, settings_options
+from pipeline.commands.options import settings_options
+from pipeline.commands.request import Duration, Moment, argument, json_option, option, takes
 from pipeline.commands.terminal import escape_controls
 from pipeline.messages.inputs import decode_feedback, encode_feedback, feedback_message
 from pipeline.model import Verdict, VerdictKind
@@ -28,29 +28,21 @@ _MOST_NAMED = 5
 
 
 @click.command("ID")
-@click.argument("event_id", metavar="")
-@click.argument("verdict", type=click.Choice(get_args(VerdictKind)), metavar="VERDICT")
-@click.argument("change", required=False, metavar="[CHANGE]")
-@click.option("--of", "other", metavar="ID", help="Of a duplicate: the event that reported it first.")
-@click.option("--until", type=Moment("after"), metavar="TIME", help="Of an expected one: its end, or 30d.")
-@click.option("--comment", default="", metavar="TEXT", help="What you found.")
-@click.option("--author", metavar="NAME", help="Who says so (default: the user of this machine).")
-@click.option("--wait", type=Duration(), metavar="DURATION", help="Wait until it is stored, at most so long.")
-@click.option("--dry-run", is_flag=True, help="Publish nothing.")
-@click.option("--json", "as_json", is_flag=True, help="Print the message.")
-@settings_options("broker", "topics", "idempotent_producer", "log_level", "store")
+@takes
 def answer(
-    settings: Settings,
-    event_id: str,
-    verdict: VerdictKind,
-    change: str | None,
-    other: str | None,
-    until: float | None,
-    comment: str,
-    author: str | None,
-    wait: float | None,
-    dry_run: bool,
-    as_json: bool,
+    event_id: str = argument(metavar=""),
+    verdict: VerdictKind = argument(metavar="VERDICT"),
+    change: str | None = argument(metavar="[CHANGE]"),
+    other: str | None = option(flag="--of", metavar="ID", help="Event that reported a duplicate first."),
+    until: float | None = option(kind=Moment("after"), help="End of an expected regression, or 30d."),
+    comment: str = option("", metavar="TEXT", help="Explanation for others."),
+    author: str | None = option(
+        metavar="NAME", help="Author of the answer (default: the user of this machine)."
+    ),
+    wait: float | None = option(kind=Duration(), help="Longest wait until the answer is stored."),
+    dry_run: bool = option(help="Publish nothing."),
+    as_json: bool = json_option(help="Print the message."),
+    settings: Settings = settings_options("broker", "topics", "idempotent_producer", "log_level", "store"),
 ) -> None:
     """Answer the event ID; its first digits will do. `cause` takes the change that did it."""
     if (change is None) == (verdict == "cause"):

@@ -7,11 +7,12 @@ from contextlib import closing
 from typing import Any
 
 import click
-import orjson
 
 from pipeline.analysis.feedback.comparison import Line, Outcome, Setting, fewer, more, tally
-from pipeline.commands.options import FiniteRange, Moment, settings_options
-from pipeline.commands.terminal import escape_controls
+from pipeline.commands.options import settings_options
+from pipeline.commands.request import Moment, argument, json_option, option, takes
+from pipeline.commands.tables import print_json_lines
+from pipeline.commands.terminal import print_lines
 from pipeline.files.listing import listed
 from pipeline.model.clock import system_clock, to_iso
 from pipeline.model.errors import ConfigError
@@ -30,35 +31,25 @@ Examples:
 
 
 @click.command(epilog=_EXAMPLES)
-@click.argument("workload")
-@click.option("--service", metavar="S", help="Of its scans (default: of every service).")
-@click.option(
-    "--threshold",
-    "bounds",
-    multiple=True,
-    type=FiniteRange(min=0, min_open=True),
-    help="Of the second setting, in the workload's measure; given twice, of both (default: the present one).",
-)
-@click.option(
-    "--chance",
-    "chances",
-    multiple=True,
-    type=FiniteRange(min=0, min_open=True),
-    help="False change points per scan that significance tolerates; given twice, of both.",
-)
-@click.option("--since", type=Moment(), default="30d", show_default=True, help="Scans since then.")
-@click.option("--all", "show_all", is_flag=True, help="Lines that do not differ, too.")
-@click.option("--json", "as_json", is_flag=True, help="One line of the list a line.")
-@settings_options("store", "workloads")
+@takes
 def compare(
-    settings: Settings,
-    workload: str,
-    service: str | None,
-    bounds: tuple[float, ...],
-    chances: tuple[float, ...],
-    since: float,
-    show_all: bool,
-    as_json: bool,
+    workload: str = argument(),
+    service: str | None = option(metavar="S", help="Service of the scans (default: all)."),
+    bounds: tuple[float, ...] = option(
+        flag="--threshold",
+        above=0,
+        help="Threshold of the second setting, in the workload's measure; given twice, of both settings "
+        "(default: the present one).",
+    ),
+    chances: tuple[float, ...] = option(
+        flag="--chance",
+        above=0,
+        help="False change points per scan that significance tolerates; given twice, of both settings.",
+    ),
+    since: float = option("30d", kind=Moment(), help="Time of the first scan: 30d, or ISO 8601."),
+    show_all: bool = option(flag="--all", help="Include lines that do not differ."),
+    as_json: bool = json_option(help="Print each line of the list as JSON."),
+    settings: Settings = settings_options("store", "workloads"),
 ) -> int:
     """Say what two settings of WORKLOAD report of what its scans found, and what people say of that.
 
@@ -69,11 +60,11 @@ def compare(
     tried = _tried(present, bounds, chances)
     with closing(open_store(settings.store, existing=True)) as store:
         lines = gather_comparison(store, present, service, (since, system_clock()), tried)
-    for line in lines:
-        if line.differs or show_all:
-            click.echo(orjson.dumps(_json(line)) if as_json else escape_controls(_text(line)))
-    if not as_json:
-        click.echo(_summary(lines))
+    shown = [line for line in lines if line.differs or show_all]
+    if as_json:
+        print_json_lines(map(_json, shown))
+    else:
+        print_lines([*map(_text, shown), _summary(lines)])
     return 1 if any(line.differs for line in lines) else 0
 
 
@@ -84,7 +75,9 @@ def _known(settings: Settings, name: str) -> Workload:
     return workloads[name]
 
 
-def _tried(workload: Workload, bounds: Sequence[float], chances: Sequence[float]) -> tuple[Setting, Setting]:
+def _tried(
+    workload: Workload, bounds: tuple[float, ...], chances: tuple[float, ...]
+) -> tuple[Setting, Setting]:
     for name, values in (("--threshold", bounds), ("--chance", chances)):
         if len(values) > 2:
             raise ConfigError(f"{name}: give it once or twice")

@@ -8,9 +8,10 @@ from pathlib import Path
 import click
 import numpy as np
 
+from agents.commands.feedback.options import events_service_option, since_option
 from pipeline.backtest.dataset import Dataset, write_dataset
-from pipeline.commands.options import Duration, Moment, settings_options
-from pipeline.messages.fields import EARLIEST_S
+from pipeline.commands.options import settings_options
+from pipeline.commands.request import Duration, argument, option, takes
 from pipeline.messages.inputs import change_from_row
 from pipeline.model.errors import ConfigError
 from pipeline.model.units import DAY_S, counted
@@ -24,14 +25,14 @@ AFTER_S = DAY_S
 
 
 @click.command()
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@click.option("--service", metavar="S", help="Of its events (default: of every service).")
-@click.option("--since", type=Moment(), default=EARLIEST_S, help="Change times since then: 30d, or ISO 8601.")
-@click.option(
-    "--history", type=Duration(), default="14d", show_default=True, help="Kept before the first event."
-)
-@settings_options("store")
-def export(settings: Settings, folder: Path, service: str | None, since: float, history: float) -> None:
+@takes
+def export(
+    folder: Path = argument(metavar="DIR"),
+    service: str | None = events_service_option,
+    since: float = since_option,
+    history: float = option("14d", kind=Duration(), help="Time of series before the first event."),
+    settings: Settings = settings_options("store"),
+) -> None:
     """Keep the gCPU series of services with answered events: one dataset for each below DIR.
 
     `smidgen backtest DIR/SERVICE` tries settings on it, and `smidgen score --truth DIR/SERVICE/truth.jsonl`

@@ -6,41 +6,33 @@ from contextlib import closing
 from pathlib import Path
 
 import click
-import orjson
 
 from agents.commands.feedback.label_model import LabelModel
+from agents.commands.feedback.options import events_service_option, since_option
 from pipeline.analysis.feedback.labeller import Answers, Label, label, label_deeds
-from pipeline.commands.options import Moment, settings_options
-from pipeline.commands.terminal import escape_controls
-from pipeline.messages.fields import EARLIEST_S
+from pipeline.commands.options import settings_options
+from pipeline.commands.request import json_option, option, takes
+from pipeline.commands.tables import print_json
+from pipeline.commands.terminal import print_lines
 from pipeline.settings.config import Settings
 from pipeline.stages.gather.reported import gather_answers
 from pipeline.storage.connect import open_store
 
 
 @click.command("label")
-@click.option("--service", metavar="S", help="Its events (default: of every service).")
-@click.option("--since", type=Moment(), default=EARLIEST_S, help="Change times since then: 30d, or ISO 8601.")
-@click.option(
-    "--endpoint",
-    metavar="URL",
-    help="Ask a model behind this OpenAI-compatible address, such as "
-    "http://127.0.0.1:8000/v1 (default: rules; nothing leaves this machine).",
-)
-@click.option("--model", metavar="NAME", help="Its model.")
-@click.option(
-    "--login", type=click.Path(path_type=Path), help="File with the bearer token that the address asks for."
-)
-@click.option("--json", "as_json", is_flag=True, help="One event a line.")
-@settings_options("store")
+@takes
 def labelling(
-    settings: Settings,
-    service: str | None,
-    since: float,
-    endpoint: str | None,
-    model: str | None,
-    login: Path | None,
-    as_json: bool,
+    service: str | None = events_service_option,
+    since: float = since_option,
+    endpoint: str | None = option(
+        metavar="URL",
+        help="OpenAI-compatible address of a model that is asked, such as http://127.0.0.1:8000/v1 (default: "
+        "rules; nothing leaves this machine).",
+    ),
+    model: str | None = option(metavar="NAME", help="Name of the model at --endpoint."),
+    login: Path | None = option(help="File with the bearer token for --endpoint."),
+    as_json: bool = json_option(help="Print one event a line."),
+    settings: Settings = settings_options("store"),
 ) -> None:
     """Class events by what people wrote and did: fixed, cost shift, duplicate, and so on, with the evidence.
 
@@ -55,16 +47,14 @@ def labelling(
     for event, answers in every.items():
         classed = label(answers) if model_used is None else _by_model(model_used, answers)
         if as_json:
-            row = {
-                "event": event,
-                "status": classed.status,
-                "basis": classed.basis,
-                "evidence": classed.evidence,
-            }
-            click.echo(orjson.dumps(row))
+            print_json({"event": event, **_fields(classed)})
         else:
             tail = f"{classed.basis}: {classed.evidence}" if classed.evidence else classed.basis
-            click.echo(escape_controls(f"{event}  {classed.status}  ({tail})"))
+            print_lines([f"{event}  {classed.status}  ({tail})"])
+
+
+def _fields(classed: Label) -> dict[str, str]:
+    return {"status": classed.status, "basis": classed.basis, "evidence": classed.evidence}
 
 
 def _by_model(model: LabelModel, answers: Answers) -> Label:

@@ -7,12 +7,13 @@ from contextlib import closing
 from typing import Any, get_args
 
 import click
-import orjson
 
+from agents.commands.feedback.options import events_service_option, since_option
 from pipeline.analysis.feedback import FixState, original_of
-from pipeline.commands.options import Moment, settings_options
-from pipeline.commands.terminal import escape_controls
-from pipeline.messages.fields import EARLIEST_S
+from pipeline.commands.options import settings_options
+from pipeline.commands.request import json_option, option, takes
+from pipeline.commands.tables import print_json_lines
+from pipeline.commands.terminal import print_lines
 from pipeline.model import Verdict, VerdictKind
 from pipeline.model.clock import to_iso
 from pipeline.settings.config import Settings
@@ -24,14 +25,16 @@ _FIXES = {"waiting": "not seen yet", "confirmed": "it is gone", "contradicted": 
 
 
 @click.command("list")
-@click.option("--service", metavar="S", help="Its events (default: of every service).")
-@click.option("--since", type=Moment(), default=EARLIEST_S, help="Change times since then: 30d, or ISO 8601.")
-@click.option(
-    "--verdict", "wanted", type=click.Choice(get_args(VerdictKind)), metavar="V", help="Those of this state."
-)
-@click.option("--json", "as_json", is_flag=True, help="One event a line.")
-@settings_options("store", "workloads")
-def listing(settings: Settings, service: str | None, since: float, wanted: str | None, as_json: bool) -> None:
+@takes
+def listing(
+    service: str | None = events_service_option,
+    since: float = since_option,
+    wanted: str | None = option(
+        flag="--verdict", choices=get_args(VerdictKind), metavar="V", help="State of the events."
+    ),
+    as_json: bool = json_option(help="Print one event a line."),
+    settings: Settings = settings_options("store", "workloads"),
+) -> None:
     """List what people said of events; duplicates stand in the line of the event that reported first."""
     with closing(open_store(settings.store, existing=True)) as store:
         answered = gather_answered(store, service, since)
@@ -40,8 +43,7 @@ def listing(settings: Settings, service: str | None, since: float, wanted: str |
     originals = {event: original_of(event, states) for event in states}
     chosen = [row for row in answered if wanted is None or wanted in _said_of(row)]
     if as_json:
-        for row in chosen:
-            click.echo(orjson.dumps(_to_json(row, fixes, originals)))
+        print_json_lines(_to_json(row, fixes, originals) for row in chosen)
         return
     merged = Counter(original for event, original in originals.items() if original != event)
     ids = {row.reported.id for row in chosen}
@@ -50,8 +52,7 @@ def listing(settings: Settings, service: str | None, since: float, wanted: str |
     if not lines:
         click.echo("no event has an answer")
         return
-    for row in lines:
-        click.echo(escape_controls("  ".join(_parts(row, fixes, merged))))
+    print_lines("  ".join(_parts(row, fixes, merged)) for row in lines)
 
 
 def _said_of(answered: Answered) -> list[str]:

@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 import click
-import orjson
 
+from agents.commands.feedback.options import events_service_option, since_option
 from pipeline.analysis.feedback import (
     Judged,
     Precision,
@@ -21,9 +21,10 @@ from pipeline.analysis.feedback import (
     propose_thresholds,
 )
 from pipeline.analysis.feedback.comparison import Line, fewer, tally
-from pipeline.commands.options import FiniteRange, Moment, settings_options
-from pipeline.commands.terminal import escape_controls
-from pipeline.messages.fields import EARLIEST_S
+from pipeline.commands.options import settings_options
+from pipeline.commands.request import json_option, option, takes
+from pipeline.commands.tables import print_json, print_json_lines
+from pipeline.commands.terminal import escape_controls, print_lines
 from pipeline.model.clock import system_clock
 from pipeline.model.units import DAY_S
 from pipeline.settings.config import Settings
@@ -34,18 +35,15 @@ from pipeline.storage.connect import open_store
 
 MONTH_S = 30 * DAY_S
 
-_service = click.option("--service", metavar="S", help="Of its events (default: of every service).")
-_since = click.option(
-    "--since", type=Moment(), default=EARLIEST_S, help="Change times since then: 90d, or ISO 8601."
-)
-
 
 @click.command()
-@_service
-@_since
-@click.option("--json", "as_json", is_flag=True, help="One group of events a line.")
-@settings_options("store")
-def precision(settings: Settings, service: str | None, since: float, as_json: bool) -> None:
+@takes
+def precision(
+    service: str | None = events_service_option,
+    since: float = since_option,
+    as_json: bool = json_option(help="Print one group of events a line."),
+    settings: Settings = settings_options("store"),
+) -> None:
     """Say which share of the answered events is right: in all, by service, workload and step.
 
     true, expected, fixed and a named cause are right; false, cost-shift and duplicate are wrong. Of a step
@@ -54,27 +52,22 @@ def precision(settings: Settings, service: str | None, since: float, as_json: bo
     with closing(open_store(settings.store, existing=True)) as store:
         table = precision_table(judged_of(gather_answered(store, service, since)))
     if as_json:
-        for row in table:
-            click.echo(orjson.dumps({"by": row.by, "name": row.name, **_share_json(row.right)}))
+        print_json_lines({"by": row.by, "name": row.name, **_share_json(row.right)} for row in table)
     elif table:
-        click.echo("\n".join(_precision_lines(table)))
+        print_lines(_precision_lines(table))
     else:
         click.echo("no event has an answer that says whether it is right")
 
 
 @click.command()
-@_service
-@_since
-@click.option(
-    "--keep",
-    type=FiniteRange(min=0.5, max=1),
-    default=1.0,
-    show_default=True,
-    help="Share of the right events that stays at least.",
-)
-@click.option("--json", "as_json", is_flag=True, help="One proposal a line, with the ROC of each setting.")
-@settings_options("store", "workloads")
-def thresholds(settings: Settings, service: str | None, since: float, keep: float, as_json: bool) -> None:
+@takes
+def thresholds(
+    service: str | None = events_service_option,
+    since: float = since_option,
+    keep: float = option(1.0, least=0.5, most=1, help="Least share of the right events that stay."),
+    as_json: bool = json_option(help="Print one proposal a line, with the ROC of each setting."),
+    settings: Settings = settings_options("store", "workloads"),
+) -> None:
     """Propose thresholds: as high as keeps every event that is right, by workload and service.
 
     Shows what each would have changed in the last month by the ledger (`smidgen feedback compare` has the
@@ -100,9 +93,10 @@ def thresholds(settings: Settings, service: str | None, since: float, keep: floa
                 last_month = gather_comparison(
                     store, workloads[row.workload], row.service, span, settings_tried
                 )
-            click.echo(
-                orjson.dumps(_proposal_json(row, last_month)) if as_json else _proposal_line(row, last_month)
-            )
+            if as_json:
+                print_json(_proposal_json(row, last_month))
+            else:
+                print_lines([_proposal_line(row, last_month)])
     if not proposals and not as_json:
         click.echo("no event has an answer that says whether it is right")
 
@@ -131,14 +125,14 @@ def _proposal_line(proposal: Proposal, last_month: Sequence[Line]) -> str:
     areas = ", ".join(f"{roc.setting} {roc.area:.2f}" for roc in proposal.rocs if not math.isnan(roc.area))
     tail = f"; ROC: {areas}" if areas else ""
     if proposal.proposed is None:
-        return escape_controls(
+        return (
             f"{head}  stays: {proposal.kept.of} right and {proposal.dropped.of} wrong ones are too few, "
             f"or no higher one would drop any{tail}"
         )
     gone = tally(fewer(last_month))
     reported = sum(line.first.fate == "reported" for line in last_month)
     low = proposal.kept.interval[0]
-    return escape_controls(
+    return (
         f"{head} → {proposal.proposed:.3g}  keeps {proposal.kept.hits} of {proposal.kept.of} "
         f"right ones (at least "
         f"{low * 100:.0f} % of all, 95 %), drops {_share(proposal.dropped)} wrong ones; last month: "

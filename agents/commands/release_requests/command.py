@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import click
-import orjson
-from rich.box import SIMPLE
-from rich.table import Column, Table
-from rich.text import Text
 
 from agents.commands.release_requests.forests import Forests
-from agents.commands.release_requests.mixed_models import MixedModels, shown_type, too_few
-from agents.commands.release_requests.suspects import Finder, source_options
+from agents.commands.release_requests.mixed_models import MixedModels, too_few
+from agents.commands.release_requests.suspects import Finder, SourceRequest
 from agents.commands.release_requests.tables import RequestTable, build_releases, slower_types
 from pipeline.analysis.published.liao2021.baseline import SlowerType
 from pipeline.backtest.seriesfile import read_series
-from pipeline.commands.options import FiniteRange
-from pipeline.commands.terminal import escape_controls, print_note, table_console
+from pipeline.commands.request import argument, json_option, option, takes
+from pipeline.commands.tables import Column, print_json, print_table
+from pipeline.commands.terminal import print_lines, print_note
 from pipeline.releases.requests import (
     BASE,
     EVERY,
@@ -55,59 +52,32 @@ Examples:
 
 
 @click.command(name="requests", epilog=_EXAMPLES)
-@click.argument("old", type=click.Path(path_type=Path))
-@click.argument("new", type=click.Path(path_type=Path))
-@click.option(
-    "--metrics",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Series of the metrics, such as CPU over time, in any format that `smidgen detect` reads.",
-)
-@click.option(
-    "--metric",
-    "names",
-    multiple=True,
-    metavar="NAME",
-    help="Which series are metrics (default: all of --metrics). May be repeated.",
-)
-@click.option(
-    "--alpha",
-    type=FiniteRange(min=0, min_open=True, max=0.5),
-    default=CompareConfig().alpha,
-    show_default=True,
-    help="Chance that equal releases count as different.",
-)
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the bootstrap.")
-@click.option(
-    "--baseline",
-    is_flag=True,
-    help="Beside it, which types take longer to answer, by Mann and Whitney's test and Cliff's delta.",
-)
-@click.option(
-    "--mixed",
-    is_flag=True,
-    help="Beside it, a mixed linear model, which decides where there are too few periods for costs.",
-)
-@click.option(
-    "--forest",
-    is_flag=True,
-    help="Beside it, random forests of both releases and what their errors come with (Liao et al.); up to a "
-    "minute for each metric.",
-)
-@source_options
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@takes
 def compare_requests(
-    old: Path,
-    new: Path,
-    metrics: Path | None,
-    names: tuple[str, ...],
-    alpha: float,
-    seed: int,
-    baseline: bool,
-    mixed: bool,
-    forest: bool,
-    finder: Finder | None,
-    as_json: bool,
+    old: Path = argument(),
+    new: Path = argument(),
+    metrics: Path | None = option(
+        help="Series of the metrics, such as CPU over time, in any format that `smidgen detect` reads.",
+    ),
+    names: tuple[str, ...] = option(
+        flag="--metric",
+        metavar="NAME",
+        help="Name of a series that is a metric (default: all of --metrics).",
+    ),
+    alpha: float = option(
+        CompareConfig().alpha, above=0, most=0.5, help="Chance that equal releases count as different."
+    ),
+    seed: int = option(0, least=0, help="Seed of the bootstrap."),
+    baseline: bool = option(help="Compare response times too, by Mann and Whitney's test and Cliff's delta."),
+    mixed: bool = option(
+        help="Fit a mixed linear model too; it decides where there are too few periods for costs."
+    ),
+    forest: bool = option(
+        help="Fit random forests of both releases too (Liao et al.); up to a minute for each metric."
+    ),
+    *,
+    source: SourceRequest,
+    as_json: bool = json_option(),
 ) -> int:
     """Say whether requests cost more in the NEW release than in the OLD one, and which.
 
@@ -137,15 +107,17 @@ def compare_requests(
     config = CompareConfig(alpha, seed)
     models = MixedModels.of(releases, config) if mixed else None
     forests = Forests.of(releases, alpha, seed) if forest else None
-    compared = _Compared(releases, compare_releases(releases, config), models, forests, alpha, finder)
+    compared = _Compared(
+        releases, compare_releases(releases, config), models, forests, alpha, source.finder()
+    )
     if as_json:
         beside = {"response_times": [asdict(type_) for type_ in slower]} if baseline else {}
         result = {"state": compared.state, "metrics": compared.to_json(), **beside}
-        click.echo(orjson.dumps(result).decode())
+        print_json(result)
     else:
         compared.show()
         if baseline:
-            table_console().print(_response_times(slower))
+            print_table(_RESPONSE_TIMES, slower[:_SHOWN])
     return EXIT_CODES[compared.state]
 
 
@@ -189,7 +161,7 @@ class _Compared:
         """Print each metric, with tables and suspects."""
         for name, comparison in self.found.items():
             if not self.models and too_few(comparison) and mixed_judges(self.releases[name]):
-                print_note(f"{escape_controls(name)}: not compared: {comparison}; --mixed takes fewer")
+                print_note(f"{name}: not compared: {comparison}; --mixed takes fewer")
             else:
                 _show(name, comparison, self.alpha)
             if self.models:
@@ -200,19 +172,12 @@ class _Compared:
                 self.finder.show(comparison.costs.changes)
 
 
-def _response_times(rows: Sequence[SlowerType]) -> Table:
-    table = Table(
-        "response times of",
-        Column("Cliff's delta", justify="right"),
-        Column("p", justify="right"),
-        "slower",
-        box=SIMPLE,
-    )
-    for row in rows[:_SHOWN]:
-        table.add_row(
-            Text(shown_type(row.type)), f"{row.delta:+.2f}", f"{row.p:.2g}", "yes" if row.slower else ""
-        )
-    return table
+_RESPONSE_TIMES: tuple[Column[SlowerType], ...] = (
+    Column("response times of", lambda row: spelt(row.type)),
+    Column("Cliff's delta", "delta", "+.2f"),
+    Column("p", form=".2g"),
+    Column("slower", lambda row: "yes" if row.slower else ""),
+)
 
 
 def _to_json(
@@ -260,16 +225,13 @@ def _change_json(change: CostChange, finder: Finder | None) -> dict[str, Any]:
 
 
 def _show(name: str, result: ReleaseComparison | NotCompared, alpha: float) -> None:
-    name = escape_controls(name)
     if isinstance(result, NotCompared):
         print_note(f"{name}: not compared: {result}")
         return
-    old, new = len(result.compared.old), len(result.compared.new)
+    old, new, costs = len(result.compared.old), len(result.compared.new), result.costs
     verdict = "slower" if result.slower else "changed" if result.changed else "no change"
-    click.echo(
-        f"{name}: {verdict}, p {result.p:.2g}; {old} periods of the old release, {new} of the new; "
-        f"costs explain {result.costs.r_squared:.0%}"
-    )
+    periods = f"{old} periods of the old release, {new} of the new"
+    print_lines([f"{name}: {verdict}, p {result.p:.2g}; {periods}; costs explain {costs.r_squared:.0%}"])
     if result.unseen:
         print_note(
             f"{result.unseen:.0%} of the new periods have load that the old release never saw: left out"
@@ -278,13 +240,13 @@ def _show(name: str, result: ReleaseComparison | NotCompared, alpha: float) -> N
         print_note(
             f"{alone:.1%} of the new release's requests are of types that the old one never had: not compared"
         )
-    if result.costs.warm_up:
+    if costs.warm_up:
         print_note(
-            f"as the new release began, {result.costs.warm_up:+.1%} of {name}: faded, and no cost of requests"
+            f"as the new release began, {costs.warm_up:+.1%} of {name}: faded, and no cost of requests"
         )
     if result.changed:
-        table_console().print(_changes(result.costs.changes, result.costs.old))
-    table_console().print(_costs(result, alpha))
+        print_table(_change_columns(costs.old), costs.changes)
+    _show_costs(result, alpha)
 
 
 def _alone(releases: Releases) -> float:
@@ -293,51 +255,41 @@ def _alone(releases: Releases) -> float:
     return float(releases.new.counts[:, never].sum() / releases.new.counts.sum())
 
 
-def _changes(changes: Sequence[CostChange], old: dict[str, float]) -> Table:
-    table = Table(
-        "request",
-        Column("of the metric", justify="right"),
-        Column("cost", justify="right"),
-        Column("p", justify="right"),
-        "or",
-        box=SIMPLE,
-    )
-    for change in changes:
-        alternatives = [
-            f"{shown_type(type_)} {chance:.0%}"
-            for type_, chance in change.likely.items()
-            if type_ != change.type
-        ]
+def _change_columns(old: Mapping[str, float]) -> tuple[Column[CostChange], ...]:
+    def cost(change: CostChange) -> str:
         before = old[change.type]
         relative = f" ({change.change / before:+.1%})" if before > 3.0 * change.error else ""
-        table.add_row(
-            Text(shown_type(change.type)),
-            f"{change.share:+.2%} ± {1.96 * change.share_error:.2%}",
-            f"{change.change:+.3g}{relative}",
-            f"{change.p:.2g}",
-            Text(
-                ", ".join(alternatives[:3])
-                + (f" and {len(alternatives) - 3} more" if len(alternatives) > 3 else "")
-            ),
-        )
-    return table
+        return f"{change.change:+.3g}{relative}"
 
-
-def _costs(comparison: ReleaseComparison, alpha: float) -> Table:
-    """Return the types with the largest parts of the new metric, and the periods that a rise needs."""
-    load = dict(zip(comparison.compared.types, comparison.compared.new.counts.mean(axis=0), strict=True))
-    level = float(comparison.compared.new.metric.mean())
-    heavy = sorted(load, key=lambda type_: -comparison.costs.old[type_] * load[type_])[:_SHOWN]
-    table = Table(
-        "request",
-        Column("in a period", justify="right"),
-        Column("of the metric", justify="right"),
-        Column(f"periods for {RISE:.0%} more", justify="right"),
-        box=SIMPLE,
+    return (
+        Column("request", lambda row: spelt(row.type)),
+        Column("of the metric", lambda row: f"{row.share:+.2%} ± {1.96 * row.share_error:.2%}", str),
+        Column("cost", cost, str),
+        Column("p", form=".2g"),
+        Column("or", _alternatives),
     )
-    for type_ in heavy:
-        needed = periods_needed(comparison.costs, len(comparison.compared.new), type_, RISE, alpha)
-        share = comparison.costs.old[type_] * load[type_] / level if level else math.nan
-        row = (f"{load[type_]:,.1f}", f"{share:.1%}", f"{needed:,}" if needed else "–")
-        table.add_row(Text(shown_type(type_)), *row)
-    return table
+
+
+def _alternatives(change: CostChange) -> str:
+    types = [f"{spelt(name)} {chance:.0%}" for name, chance in change.likely.items() if name != change.type]
+    return ", ".join(types[:3]) + (f" and {len(types) - 3} more" if len(types) > 3 else "")
+
+
+def _show_costs(comparison: ReleaseComparison, alpha: float) -> None:
+    """Print the types with the largest parts of the new metric, and the periods that a rise needs."""
+    new, costs = comparison.compared.new, comparison.costs
+    load = dict(zip(comparison.compared.types, new.counts.mean(axis=0), strict=True))
+    level = float(new.metric.mean())
+    columns: tuple[Column[str], ...] = (
+        Column("request", spelt),
+        Column("in a period", load.__getitem__, ",.1f"),
+        Column(
+            "of the metric", lambda name: costs.old[name] * load[name] / level if level else math.nan, ".1%"
+        ),
+        Column(
+            f"periods for {RISE:.0%} more",
+            lambda name: periods_needed(costs, len(new), name, RISE, alpha) or None,
+            ",d",
+        ),
+    )
+    print_table(columns, sorted(load, key=lambda name: -costs.old[name] * load[name])[:_SHOWN])

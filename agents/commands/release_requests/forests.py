@@ -6,20 +6,16 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-import click
 import numpy as np
-from rich.box import SIMPLE
-from rich.table import Column, Table
-from rich.text import Text
 
-from agents.commands.release_requests.mixed_models import shown_type
-from pipeline.commands.terminal import escape_controls, print_note, table_console
+from pipeline.commands.tables import Column, print_table
+from pipeline.commands.terminal import print_lines, print_note
 from pipeline.files.listing import listed
-from pipeline.releases.requests import NotCompared, Releases, Selection, choose_types, seen_load
-from pipeline.settings.extras import require_forest
+from pipeline.releases.requests import NotCompared, Releases, Selection, choose_types, seen_load, spelt
+from pipeline.settings.extras import require
 
 if TYPE_CHECKING:
-    from pipeline.analysis.published.liao2021.forest import ForestComparison
+    from pipeline.analysis.published.liao2021.forest import Effect, ForestComparison
 
 _SHOWN = 10
 """Most types of each kind that are shown."""
@@ -44,7 +40,7 @@ class Forests:
         Raises:
             ConfigError: scikit-learn is not installed.
         """
-        require_forest()
+        require("sklearn")
         return cls({name: _compared(releases, seed) for name, releases in metrics.items()}, alpha)
 
     def to_json(self, name: str) -> dict[str, Any]:
@@ -65,18 +61,15 @@ class Forests:
     def show(self, name: str) -> None:
         """Print a metric's comparison, the types that go with deviance, and the types that are left out."""
         comparison = self.found[name]
-        name = escape_controls(name)
         if isinstance(comparison, NotCompared):
             print_note(f"{name}: no forests: {comparison}")
             return
         forests, selection = comparison
         verdict = f"{'differ' if forests.p <= self.alpha else 'no change'}, p {forests.p:.2g}"
-        click.echo(f"{name}, forests: {verdict}; requests explain {forests.r_squared:.0%} of deviance")
+        print_lines([f"{name}, forests: {verdict}; requests explain {forests.r_squared:.0%} of deviance"])
         if forests.effects:
-            table_console().print(_effects(forests, selection))
-        if alone := [
-            shown_type(type_) for type_, substitutes in selection.left_out.items() if not substitutes
-        ]:
+            print_table(_effect_columns(selection), forests.effects[:_SHOWN])
+        if alone := [spelt(type_) for type_, substitutes in selection.left_out.items() if not substitutes]:
             print_note(f"{name}, forests: too rare to vary: {listed(alone)}")
 
 
@@ -94,23 +87,16 @@ def _compared(releases: Releases, seed: int) -> tuple[ForestComparison, Selectio
     return compare_forests(selected.types, old, new, seed, np.random.default_rng(seed)), selection
 
 
-def _effects(forests: ForestComparison, selection: Selection) -> Table:
-    """Return the types that may be the cause, each with those that it stands for (§5, steps 2 and 5)."""
-    table = Table(
-        "request",
-        Column("10 % more: deviance", justify="right"),
-        Column("p", justify="right"),
-        "stands for",
-        box=SIMPLE,
+def _effect_columns(selection: Selection) -> tuple[Column[Effect], ...]:
+    """Return the columns of types that may be the cause, with those they stand for (§5, steps 2 and 5)."""
+
+    def represented(effect: Effect) -> str:
+        types = [name for name, substitutes in selection.left_out.items() if effect.type in substitutes]
+        return ", ".join(map(spelt, types[:_SHOWN]))
+
+    return (
+        Column("request", lambda effect: spelt(effect.type)),
+        Column("10 % more: deviance", "effect", "+.1%"),
+        Column("p", form=".2g"),
+        Column("stands for", represented),
     )
-    for effect in forests.effects[:_SHOWN]:
-        represented = [
-            type_ for type_, substitutes in selection.left_out.items() if effect.type in substitutes
-        ]
-        table.add_row(
-            Text(shown_type(effect.type)),
-            f"{effect.effect:+.1%}",
-            f"{effect.p:.2g}",
-            Text(", ".join(map(shown_type, represented[:_SHOWN]))),
-        )
-    return table

@@ -7,14 +7,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import click
-from rich.box import SIMPLE
-from rich.table import Column, Table
-from rich.text import Text
-
-from pipeline.commands.terminal import escape_controls, print_note, table_console
+from pipeline.commands.tables import NONE, Column, print_table
+from pipeline.commands.terminal import print_lines, print_note
 from pipeline.releases.requests import CompareConfig, NotCompared, ReleaseComparison, Releases, spelt
-from pipeline.releases.requests.mixed import MixedComparison, compare_mixed_releases
+from pipeline.releases.requests.mixed import MixedChange, MixedComparison, compare_mixed_releases
 
 _SHOWN = 10
 """Types whose cost is shown."""
@@ -62,19 +58,18 @@ class MixedModels:
     def show(self, name: str, costs: Costs) -> None:
         """Print a metric's model, and the costs of both methods if one found a change."""
         comparison = self.found[name]
-        name = escape_controls(name)
         if isinstance(comparison, NotCompared):
             print_note(f"{name}: no mixed model: {comparison}")
             return
         changed = comparison.p <= self.alpha
         verdict = "slower" if comparison.slower(self.alpha) else "changed" if changed else "no change"
-        click.echo(
-            f"{name}, mixed model: {verdict}, p {comparison.p:.2g}; {comparison.share:+.2%} of the metric"
+        print_lines(
+            [f"{name}, mixed model: {verdict}, p {comparison.p:.2g}; {comparison.share:+.2%} of the metric"]
         )
         if isinstance(costs, NotCompared) and not too_few(costs):
             print_note(f"{name}: not judged by the mixed model either: {costs}")
         if changed or (isinstance(costs, ReleaseComparison) and costs.changed):
-            table_console().print(_table(comparison, costs))
+            _show_costs(comparison, costs)
 
 
 def too_few(costs: Costs) -> bool:
@@ -82,39 +77,26 @@ def too_few(costs: Costs) -> bool:
     return isinstance(costs, NotCompared) and costs.code == "few_periods"
 
 
-def shown_type(type_: str) -> str:
-    """Return a type, safe to print on a terminal."""
-    return escape_controls(spelt(type_))
-
-
-def _table(comparison: MixedComparison, costs: Costs) -> Table:
-    """Return changes of cost by both methods, with 95 % intervals, for types that either method names."""
-    by_costs, missing = {}, "–"
+def _show_costs(comparison: MixedComparison, costs: Costs) -> None:
+    """Print changes of cost by both methods, with 95 % intervals, for types that either method names."""
+    by_costs, missing = {}, NONE
     if isinstance(costs, ReleaseComparison):
         changes = costs.costs.changes if costs.changed else ()
         by_costs = {change.type: _interval(change.change, change.error) for change in changes}
         missing = "no change"
-    table = Table(
-        "request",
-        Column("cost, one by one", justify="right"),
-        Column("cost, mixed model", justify="right"),
-        Column("rose most", justify="right"),
-        box=SIMPLE,
-    )
     likely = comparison.likely
     named = [row for row in comparison.changes if row.type in likely or row.type in by_costs]
     named.sort(key=lambda row: row.type not in by_costs)
-    for row in named[:_SHOWN]:
-        table.add_row(
-            Text(shown_type(row.type)),
-            by_costs.get(row.type, missing),
-            _interval(row.change, row.error),
-            f"{row.chance:.0%}",
-        )
+    columns: tuple[Column[MixedChange], ...] = (
+        Column("request", lambda row: spelt(row.type)),
+        Column("cost, one by one", lambda row: by_costs.get(row.type, missing), str),
+        Column("cost, mixed model", lambda row: _interval(row.change, row.error), str),
+        Column("rose most", "chance", ".0%"),
+    )
+    print_table(columns, named[:_SHOWN])
     if len(named) > _SHOWN:
-        table.add_row(Text(f"and {len(named) - _SHOWN} more"))
-    return table
+        print_lines([f"and {len(named) - _SHOWN} more"])
 
 
 def _interval(change: float, error: float) -> str:
-    return f"{change:+.3g} ± {1.96 * error:.2g}" if math.isfinite(change) else "–"
+    return f"{change:+.3g} ± {1.96 * error:.2g}" if math.isfinite(change) else NONE

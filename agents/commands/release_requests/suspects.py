@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.box import SIMPLE
-from rich.table import Column, Table
-from rich.text import Text
 
-from pipeline.commands.terminal import escape_controls, print_note, table_console
+from pipeline.commands.request import EXISTING_FILE, option
+from pipeline.commands.tables import print_table, text_columns
+from pipeline.commands.terminal import print_lines, print_note
 from pipeline.model.clock import to_iso
 from pipeline.releases.requests import BASE, EVERY, CostChange, spelt
 
@@ -66,45 +65,38 @@ class Finder:
                 _show(spelt(change.type), finding, self.commits)
 
 
-def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that name source; the command gets their Finder as ``finder``, None without them."""
+@dataclass(frozen=True, slots=True)
+class SourceRequest:
+    """Options that name the source of the new release."""
 
-    @click.option(
-        "--repo", type=click.Path(path_type=Path), metavar="DIR", help="Git repository of the service."
+    repo: Path | None = option(metavar="DIR", help="Git repository of the service.")
+    revisions: str | None = option(
+        flag="--range", metavar="A..B", help="Commits of the new release: all after A up to B."
     )
-    @click.option(
-        "--range", "revisions", metavar="A..B", help="Commits of the new release: all after A up to B."
-    )
-    @click.option(
-        "--source-root",
-        "roots",
-        multiple=True,
+    roots: tuple[str, ...] = option(
+        flag="--source-root",
         metavar="DIR",
-        help="Folder in the repository that modules are named from. May be repeated.",
+        help="Folder in the repository that modules are named from.",
     )
-    @click.option(
-        "--profile",
-        type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    profile: Path | None = option(
+        kind=EXISTING_FILE,
         metavar="FILE",
-        help="A profile of production: its stacks show calls that source does not.",
+        help="Profile of production: its stacks show calls that source does not.",
     )
-    @functools.wraps(command)
-    def with_finder(
-        *args: Any,
-        repo: Path | None,
-        revisions: str | None,
-        roots: tuple[str, ...],
-        profile: Path | None,
-        **options: Any,
-    ) -> Any:
-        if (repo is None) != (revisions is None):
-            raise click.UsageError("--repo and --range go together")
-        if repo is None and (roots or profile):
-            raise click.UsageError("--source-root and --profile need --repo and --range")
-        finder = Finder(repo, revisions, roots, profile) if repo and revisions else None
-        return command(*args, finder=finder, **options)
 
-    return with_finder
+    def finder(self) -> Finder | None:
+        """Return what finds suspects in the source; None without source.
+
+        Raises:
+            UsageError: an option lacks another one.
+        """
+        if (self.repo is None) != (self.revisions is None):
+            raise click.UsageError("--repo and --range go together")
+        if self.repo and self.revisions:
+            return Finder(self.repo, self.revisions, self.roots, self.profile)
+        if self.roots or self.profile:
+            raise click.UsageError("--source-root and --profile need --repo and --range")
+        return None
 
 
 def _to_json(finding: RequestFinding) -> dict[str, Any]:
@@ -120,31 +112,33 @@ def _to_json(finding: RequestFinding) -> dict[str, Any]:
 
 def _show(type_: str, finding: RequestFinding, commits: int) -> None:
     """Print the suspects of one request: commit, author, subject, and the ways to what it modifies."""
-    name = escape_controls(type_)
     if not finding.routes:
-        click.echo(f"{name}: no route in the source answers it, so no commit is suspected\n")
+        print_lines([f"{type_}: no route in the source answers it, so no commit is suspected", ""])
         return
-    for request, route in finding.routes.items():
-        click.echo(
-            escape_controls(
-                f"{request}: answered by {route.handler} ({route.path}:{route.line}), {route.name}"
-            )
-        )
+    print_lines(
+        f"{request}: answered by {route.handler} ({route.path}:{route.line}), {route.name}"
+        for request, route in finding.routes.items()
+    )
     if not finding.suspects:
-        click.echo(f"none of {commits} commits modifies what it may run\n")
+        print_lines([f"none of {commits} commits modifies what it may run", ""])
         return
-    table = Table(Column("", justify="right"), "commit", "time", "author", "lines", "subject", box=SIMPLE)
-    for suspect in finding.suspects[:_SHOWN]:
-        added, removed = suspect.churn or (0, 0)
-        change = suspect.change
-        cells = (change.id[:_ID], to_iso(change.time), change.author, f"+{added} −{removed}", change.title)
-        table.add_row(f"{suspect.score:.0%}", *(Text(escape_controls(cell)) for cell in cells))
-        for way in _ways(suspect):
-            table.add_row("", "", "", "", "", Text(escape_controls(way), style="dim"))
-    table_console().print(table)
+    print_table(_COLUMNS, [row for suspect in finding.suspects[:_SHOWN] for row in _rows(suspect)])
     more = len(finding.suspects) - _SHOWN
     besides = f"{more} more of " if more > 0 else ""
-    click.echo(f"{besides}{commits} commits: {len(finding.suspects)} modify what it may run\n")
+    print_lines([f"{besides}{commits} commits: {len(finding.suspects)} modify what it may run", ""])
+
+
+_COLUMNS = text_columns(("", "commit", "time", "author", "lines", "subject"), numbers=(0,))
+
+
+def _rows(suspect: RequestSuspect) -> Iterator[tuple[str, ...]]:
+    """Yield the cells of a suspect, and a row of each way to what it modifies."""
+    added, removed = suspect.churn or (0, 0)
+    change = suspect.change
+    cells = (change.id[:_ID], to_iso(change.time), change.author, f"+{added} −{removed}", change.title)
+    yield f"{suspect.score:.0%}", *cells
+    for way in _ways(suspect):
+        yield "", "", "", "", "", way
 
 
 def _ways(suspect: RequestSuspect) -> list[str]:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from agents.commands.replay.options import read_chosen, selection_options
-from pipeline.commands.options import FiniteRange
+from agents.commands.replay.options import SelectionRequest
+from pipeline.commands.request import json_option, option, takes
+from pipeline.commands.tables import print_json
 
 if TYPE_CHECKING:
     from agents.experiments.replay.capacity import Knee
-    from agents.experiments.replay.plan import NamedRequest
 
 _EXAMPLES = """\b
 Examples:
@@ -21,122 +22,73 @@ Examples:
 """
 
 
+@dataclass(frozen=True, slots=True)
+class _CapacityRequest:
+    p99_ms: float = option(
+        500.0, flag="--p99", above=0, help="Objective: milliseconds within which 99 % of answers come."
+    )
+    errors: float = option(0.01, least=0, most=1, help="Objective: share of requests that fail.")
+    start: float = option(10.0, flag="--from", above=0, most=1e6, help="First rate, requests a second.")
+    most: float = option(5000.0, flag="--up-to", above=0, most=1e6, help="Last rate.")
+    factor: float = option(1.1, least=1.001, most=10, help="Ratio of each rate to the one before.")
+    seconds: float = option(
+        10.0, above=0, most=3600, help="Duration of each rate; the first fifth is warm-up."
+    )
+    repeats: int = option(3, least=1, most=1000, help="Number of knees of each side.")
+    output: Path | None = option(
+        flag="--to", help="File of knees to write, as trials (--worse-down capacity_rps)."
+    )
+
+
 @click.command(epilog=_EXAMPLES)
-@selection_options
-@click.option(
-    "--p99",
-    "p99_ms",
-    type=FiniteRange(min=0, min_open=True),
-    default=500.0,
-    show_default=True,
-    help="Objective: 99 % of answers within so many milliseconds.",
-)
-@click.option(
-    "--errors",
-    type=FiniteRange(min=0, max=1),
-    default=0.01,
-    show_default=True,
-    help="Objective: share of requests that fail.",
-)
-@click.option(
-    "--from",
-    "start",
-    type=FiniteRange(min=0, min_open=True, max=1e6),
-    default=10.0,
-    show_default=True,
-    help="First rate, requests a second.",
-)
-@click.option(
-    "--up-to",
-    "most",
-    type=FiniteRange(min=0, min_open=True, max=1e6),
-    default=5000.0,
-    show_default=True,
-    help="Last rate.",
-)
-@click.option(
-    "--factor",
-    type=FiniteRange(min=1.001, max=10),
-    default=1.1,
-    show_default=True,
-    help="From one rate to the next.",
-)
-@click.option(
-    "--seconds",
-    type=FiniteRange(min=0, min_open=True, max=3600),
-    default=10.0,
-    show_default=True,
-    help="Of each rate; the first fifth is warm-up.",
-)
-@click.option("--repeats", type=click.IntRange(1, 1000), default=3, show_default=True)
-@click.option(
-    "--to",
-    "output",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Knees as trials (--worse-down capacity_rps).",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def capacity(path: Path, output: Path | None, as_json: bool, **options: Any) -> int:
+@takes
+def capacity(selection: SelectionRequest, request: _CapacityRequest, as_json: bool = json_option()) -> int:
     """Raise the rate until a side breaks its objective, one side after the other, and compare where that is.
 
     Which side is first alternates. The knee is between the last rate that held and the first that broke. The
     interval is that of the relative difference over repeats; one repeat has none. Exit code: 1 if side B
     breaks at a lower rate, significantly; 0 otherwise.
     """
-    from dataclasses import asdict
-
     from agents.commands.replay.showing import show_knees
     from agents.experiments.replay.capacity import compare_knees
-    from agents.experiments.replay.plan import Choice
     from pipeline.files.outputs import check_outputs, write_output
     from pipeline.model.errors import ConfigError
 
-    if options["most"] < options["start"]:
+    if request.most < request.start:
         raise ConfigError("--up-to: should not be less than --from")
-    check_outputs({"--to": output}, [path])
-    chosen = read_chosen(
-        path, Choice(options["endpoints"], options["allowed"], options["mix"]), options["rules"]
-    )
-    a, b = asyncio.run(_knees(chosen, options))
+    check_outputs({"--to": request.output}, [selection.path])
+    a, b = asyncio.run(_knees(selection, request))
     comparison = compare_knees([knee.rate for knee in a], [knee.rate for knee in b])
-    if output:
+    if request.output:
         rows = [
             f"{number},{side},capacity_rps,{knee.rate!r}\n"
             for side, knees in (("A", a), ("B", b))
             for number, knee in enumerate(knees, 1)
         ]
-        write_output(output, "".join(("trial,side,metric,value\n", *rows)).encode())
+        write_output(request.output, "".join(("trial,side,metric,value\n", *rows)).encode())
     if as_json:
-        import orjson
-
-        figures = {
-            "a": [asdict(knee) for knee in a],
-            "b": [asdict(knee) for knee in b],
-            **{"comparison": asdict(comparison)},
-        }
-        click.echo(orjson.dumps(figures).decode())
+        print_json({"a": a, "b": b, "comparison": comparison})
     else:
         show_knees(a, b, comparison)
     return 1 if comparison.p_value <= 0.05 and comparison.difference < 0 else 0
 
 
-async def _knees(chosen: list[NamedRequest], options: dict[str, Any]) -> tuple[list[Knee], list[Knee]]:
+async def _knees(selection: SelectionRequest, request: _CapacityRequest) -> tuple[list[Knee], list[Knee]]:
     """Return the knees of both sides, one each a repeat."""
     from agents.experiments.replay.capacity import Load, Objective, Steps, find_knee, load_at
-    from agents.experiments.replay.connection import address_of_url
     from agents.experiments.replay.plan import Rewriting
     from agents.experiments.replay.replayer import ReplayConfig, Replayer
     from pipeline.commands.terminal import print_note
 
-    steps = Steps(options["start"], options["factor"], options["most"], options["seconds"])
-    objective = Objective(options["p99_ms"] / 1000, options["errors"])
-    config = ReplayConfig(connections=options["connections"], timeout_s=options["timeout_s"])
-    rewriting = Rewriting(options["put"])
-    knees: dict[str, list[Knee]] = {"a": [], "b": []}
-    for repeat in range(options["repeats"]):
-        for side in ("ab", "ba")[repeat % 2]:
-            replayer = Replayer([address_of_url(options[f"url_{side}"])], config)
+    chosen = selection.read()
+    steps = Steps(request.start, request.factor, request.most, request.seconds)
+    objective = Objective(request.p99_ms / 1000, request.errors)
+    config = ReplayConfig(connections=selection.connections, timeout_s=selection.timeout_s)
+    rewriting = Rewriting(selection.put)
+    knees: tuple[list[Knee], list[Knee]] = [], []
+    for repeat in range(request.repeats):
+        for side in ((0, 1), (1, 0))[repeat % 2]:
+            replayer = Replayer([selection.addresses[side]], config)
 
             async def load(rate: float, replayer: Replayer = replayer) -> Load:
                 return await load_at(replayer, chosen, rewriting, rate, steps.seconds)
@@ -146,5 +98,5 @@ async def _knees(chosen: list[NamedRequest], options: dict[str, Any]) -> tuple[l
             finally:
                 replayer.close()
             knees[side].append(knee)
-            print_note(f"repeat {repeat + 1}, side {side.upper()}: {knee.rate:.4g} requests a second")
-    return knees["a"], knees["b"]
+            print_note(f"repeat {repeat + 1}, side {'AB'[side]}: {knee.rate:.4g} requests a second")
+    return knees

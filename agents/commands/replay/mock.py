@@ -8,20 +8,16 @@ from pathlib import Path
 import click
 
 from agents.commands.replay.options import listen_option
+from pipeline.commands.request import option, takes
 from pipeline.processes import stop_event
 
 
 @click.command()
-@listen_option
-@click.option(
-    "--answers",
-    "path",
-    required=True,
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="YAML file (docs/replay.md).",
-)
-def mock(listen: tuple[str, int], path: Path) -> int:
+@takes
+def mock(
+    listen: tuple[str, int] = listen_option,
+    path: Path = option(flag="--answers", help="YAML file of answers (docs/replay.md)."),
+) -> int:
     """Answer from a file, and count what was asked, until Ctrl-C.
 
     The first line printed is the address. Exits with 1 if something was asked that the file does not

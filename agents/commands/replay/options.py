@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from agents.commands.options import checked_by
+from pipeline.commands.request import argument, option
 from pipeline.files.values import address_of, pairs
 from pipeline.model.errors import ConfigError
 
 if TYPE_CHECKING:
-    from agents.experiments.replay.plan import Choice, NamedRequest
+    from agents.experiments.replay.connection import Address
+    from agents.experiments.replay.plan import NamedRequest
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 def shares(values: tuple[str, ...]) -> tuple[tuple[str, float], ...]:
@@ -59,116 +57,82 @@ def side_url(text: str) -> str:
     return text
 
 
-rules_option = click.option(
-    "--rule",
-    "rules",
-    multiple=True,
-    callback=checked_by(pairs),
+rules_option = option(
+    flag="--rule",
+    parse=pairs,
     metavar="GLOB=NAME",
-    help="Name of an endpoint by method and path, such as 'GET /shop/*=shop'. May be repeated.",
+    help="Name of an endpoint by method and path, such as 'GET /shop/*=shop'.",
 )
-listen_option = click.option(
-    "--listen",
-    default="127.0.0.1:0",
-    show_default=True,
+listen_option = option(
+    "127.0.0.1:0",
+    parse=address_of,
     metavar="HOST:PORT",
-    callback=checked_by(address_of),
     help="Address to listen on; port 0 takes a free one.",
 )
 
-_SELECTION: tuple[Decorator, ...] = (
-    click.argument("path", metavar="FILE", type=click.Path(path_type=Path)),
-    click.option(
-        "--a",
-        "url_a",
-        required=True,
-        metavar="URL",
-        callback=checked_by(side_url),
-        help="Side A, the old code.",
-    ),
-    click.option(
-        "--b",
-        "url_b",
-        required=True,
-        metavar="URL",
-        callback=checked_by(side_url),
-        help="Side B, the new code.",
-    ),
-    click.option(
-        "--endpoint",
-        "endpoints",
-        multiple=True,
+
+@dataclass(frozen=True, slots=True)
+class SelectionRequest:
+    """Options that choose the requests of a recording, and the two sides they are sent to."""
+
+    path: Path = argument(metavar="FILE")
+    url_a: str = option(flag="--a", parse=side_url, metavar="URL", help="Side A, the old code.")
+    url_b: str = option(flag="--b", parse=side_url, metavar="URL", help="Side B, the new code.")
+    endpoints: tuple[str, ...] = option(
+        flag="--endpoint",
         metavar="GLOB",
-        help="Replay these only, as `smidgen replay show` names them, or by path. May be repeated.",
-    ),
-    click.option(
-        "--allow",
-        "allowed",
-        multiple=True,
+        help="Replay these only, as `smidgen replay show` names them, or by path.",
+    )
+    allowed: tuple[str, ...] = option(
+        flag="--allow",
         metavar="GLOB",
-        help="Replay these though their methods may change something. May be repeated.",
-    ),
-    click.option(
-        "--mix",
-        multiple=True,
-        callback=checked_by(shares),
+        help="Replay these though their methods may change something.",
+    )
+    mix: tuple[tuple[str, float], ...] = option(
+        parse=shares,
         metavar="GLOB=SHARE",
-        help="Proportions of endpoints, instead of the recorded ones. May be repeated.",
-    ),
-    click.option(
-        "--header",
-        "put",
-        multiple=True,
-        callback=checked_by(headers),
+        help="Proportions of endpoints, instead of the recorded ones.",
+    )
+    put: tuple[tuple[str, str], ...] = option(
+        flag="--header",
+        parse=headers,
         metavar="NAME=VALUE",
-        help="Header instead of a recorded one; an empty value leaves it out. May be repeated.",
-    ),
-    rules_option,
-    click.option(
-        "--connections",
-        type=click.IntRange(1, 10_000),
-        default=256,
-        show_default=True,
-        help="Most to each side.",
-    ),
-    click.option(
-        "--timeout",
-        "timeout_s",
-        type=click.FloatRange(0.001, 3600),
-        default=30.0,
-        show_default=True,
-        metavar="SECONDS",
-    ),
-)
+        help="Header instead of a recorded one; an empty value leaves it out.",
+    )
+    rules: tuple[tuple[str, str], ...] = rules_option
+    connections: int = option(256, least=1, most=10_000, help="Most connections to each side.")
+    timeout_s: float = option(
+        30.0, least=0.001, most=3600, metavar="SECONDS", help="Longest wait for an answer."
+    )
 
+    @property
+    def addresses(self) -> tuple[Address, Address]:
+        """Addresses of both sides."""
+        from agents.experiments.replay.connection import address_of_url
 
-def selection_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the flags for the requests and the addresses they are sent to."""
-    for option in reversed(_SELECTION):
-        command = option(command)
-    return command
+        return address_of_url(self.url_a), address_of_url(self.url_b)
 
+    def read(self) -> list[NamedRequest]:
+        """Return the requests of the recording that may be replayed, and say on stderr what is left out.
 
-def read_chosen(path: Path, choice: Choice, rules: tuple[tuple[str, str], ...]) -> list[NamedRequest]:
-    """Return the requests of a recording that may be replayed, and say on stderr what is left out.
+        Raises:
+            ConfigError: the file or the choice is wrong, or nothing is left.
+        """
+        from agents.experiments.replay.plan import Choice, choose, name_endpoints
+        from agents.experiments.replay.recording import read_recording
+        from pipeline.commands.terminal import print_note
+        from pipeline.files.listing import listed
+        from pipeline.model.units import counted
 
-    Raises:
-        ConfigError: the file or the choice is wrong, or nothing is left.
-    """
-    from agents.experiments.replay.plan import choose, name_endpoints
-    from agents.experiments.replay.recording import read_recording
-    from pipeline.commands.terminal import print_note
-    from pipeline.files.listing import listed
-    from pipeline.model.units import counted
-
-    recording = read_recording(path)
-    for note in notes(path, recording):
-        print_note(note)
-    chosen, blocked = choose(name_endpoints(recording.requests, rules), choice)
-    if blocked.unsafe:
-        count, names = sum(blocked.unsafe.values()), listed(sorted(blocked.unsafe))
-        print_note(f"{counted(count, 'request')} may change something and are blocked: {names} (--allow)")
-    return chosen
+        recording = read_recording(self.path)
+        for note in notes(self.path, recording):
+            print_note(note)
+        choice = Choice(self.endpoints, self.allowed, self.mix)
+        chosen, blocked = choose(name_endpoints(recording.requests, self.rules), choice)
+        if blocked:
+            count, names = blocked.total(), listed(sorted(blocked))
+            print_note(f"{counted(count, 'request')} may change something and are blocked: {names} (--allow)")
+        return chosen
 
 
 def notes(path: Path, recording: Any) -> list[str]:

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import click
 
-from agents.commands.options import checked_by
 from agents.commands.replay.options import listen_option, side_url
-from pipeline.commands.options import Duration, FiniteRange
+from pipeline.commands.request import Duration, option, takes
 from pipeline.model.errors import ConfigError, file_errors
 from pipeline.model.units import parse_size_bytes
 from pipeline.processes import stop_event
@@ -31,92 +30,45 @@ def _session(text: str) -> str:
 
 
 @click.command(epilog=_EXAMPLES)
-@listen_option
-@click.option("--upstream", required=True, metavar="URL", callback=checked_by(side_url), help="The service.")
-@click.option(
-    "--to",
-    "path",
-    required=True,
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Recording to add to; gzip if it ends in .gz.",
-)
-@click.option("--service", default="", metavar="NAME", help="Name of the service, for the head of the file.")
-@click.option(
-    "--share",
-    type=FiniteRange(min=0, min_open=True, max=1),
-    default=1.0,
-    show_default=True,
-    help="Share of requests, or of sessions.",
-)
-@click.option(
-    "--most",
-    type=click.IntRange(min=0),
-    default=0,
-    help="Most requests in each --interval, drawn evenly; 0 is no bound.",
-)
-@click.option(
-    "--interval", "interval_s", type=Duration(), default="1m", show_default=True, metavar="DURATION"
-)
-@click.option(
-    "--session",
-    default="",
-    metavar="cookie:NAME|header:NAME",
-    callback=checked_by(_session),
-    help="Requests with the same value are recorded together or not at all.",
-)
-@click.option(
-    "--redact-header",
-    "redact_headers",
-    multiple=True,
-    metavar="NAME",
-    help="Besides Authorization, Cookie, Set-Cookie, Proxy-Authorization and X-API-Key. May be repeated.",
-)
-@click.option(
-    "--redact-field",
-    "redact_fields",
-    multiple=True,
-    metavar="NAME",
-    help="Query parameter or field of a body, besides passwords and the like. May be repeated.",
-)
-@click.option(
-    "--key-file",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Key of the hash of what is redacted, for recordings that belong together (default: drawn).",
-)
-@click.option(
-    "--max-body",
-    "max_body_bytes",
-    default="1MiB",
-    show_default=True,
-    metavar="SIZE",
-    callback=checked_by(parse_size_bytes),
-    help="Requests with larger bodies pass, unrecorded.",
-)
-@click.option(
-    "--max-file",
-    "max_file_bytes",
-    default="1GiB",
-    show_default=True,
-    metavar="SIZE",
-    callback=checked_by(parse_size_bytes),
-    help="Then nothing more is recorded.",
-)
+@takes
 def record(
-    listen: tuple[str, int],
-    upstream: str,
-    path: Path,
-    service: str,
-    share: float,
-    most: int,
-    interval_s: float,
-    session: str,
-    redact_headers: tuple[str, ...],
-    redact_fields: tuple[str, ...],
-    key_file: Path | None,
-    max_body_bytes: int,
-    max_file_bytes: int,
+    listen: tuple[str, int] = listen_option,
+    upstream: str = option(parse=side_url, metavar="URL", help="Address of the service."),
+    path: Path = option(flag="--to", help="Recording to add to; gzip if it ends in .gz."),
+    service: str = option("", metavar="NAME", help="Name of the service, for the head of the file."),
+    share: float = option(1.0, above=0, most=1, help="Share of requests, or of sessions."),
+    most: int = option(0, least=0, help="Most requests in each --interval, drawn evenly; 0 is no bound."),
+    interval_s: float = option("1m", kind=Duration(), help="Interval of --most."),
+    session: str = option(
+        "",
+        parse=_session,
+        metavar="cookie:NAME|header:NAME",
+        help="Cookie or header of a session: requests with the same value are recorded together or not at "
+        "all.",
+    ),
+    redact_headers: tuple[str, ...] = option(
+        flag="--redact-header",
+        metavar="NAME",
+        help="Header to redact, besides Authorization, Cookie, Set-Cookie, Proxy-Authorization and "
+        "X-API-Key.",
+    ),
+    redact_fields: tuple[str, ...] = option(
+        flag="--redact-field",
+        metavar="NAME",
+        help="Query parameter or field of a body to redact, besides passwords and the like.",
+    ),
+    key_file: Path | None = option(
+        help="Key of the hash of what is redacted, for recordings that belong together (default: drawn).",
+    ),
+    max_body_bytes: int = option(
+        "1MiB",
+        parse=parse_size_bytes,
+        metavar="SIZE",
+        help="Largest body; requests with larger ones pass unrecorded.",
+    ),
+    max_file_bytes: int = option(
+        "1GiB", parse=parse_size_bytes, metavar="SIZE", help="Size of the recording at which it ends."
+    ),
 ) -> None:
     """Pass requests on to a service, and record a sample of them, until Ctrl-C.
 

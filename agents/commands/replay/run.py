@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from agents.commands.options import checked_by
-from agents.commands.replay.options import read_chosen, selection_options, side_url
-from pipeline.commands.options import FiniteRange
+from agents.commands.replay.options import SelectionRequest, side_url
+from pipeline.commands.request import json_option, option, takes
+from pipeline.commands.tables import print_json
 from pipeline.files.values import address_of
 from pipeline.model.errors import ConfigError
 
@@ -30,78 +31,43 @@ Examples:
 _Reader = Callable[[], float | None]
 
 
+@dataclass(frozen=True, slots=True)
+class _RunRequest:
+    rate: float | None = option(above=0, most=1e6, help="Requests a second to each side (default: 50).")
+    speed: float | None = option(
+        above=0, help="Factor on the recorded speed, instead of --rate: requests go out at recorded times."
+    )
+    requests: int = option(1000, least=1, help="Requests that are measured in each trial.")
+    warm_up: int = option(100, least=0, help="Requests before these in each trial, not measured.")
+    trials: int = option(1, least=1, most=10_000, help="Number of trials.")
+    timings: tuple[str, ...] = option(
+        flag="--timing", metavar="NAME", help="Metric of the answers' header Server-Timing."
+    )
+    a_pid: int | None = option(least=1, help="Process of side A, whose CPU time is measured.")
+    b_pid: int | None = option(least=1, help="Process of side B.")
+    a_cgroup: Path | None = option(
+        metavar="DIR", help="Cgroup of side A instead of --a-pid, such as a container's."
+    )
+    b_cgroup: Path | None = option(metavar="DIR", help="Cgroup of side B.")
+    downstream_a: tuple[str, int] | None = option(
+        parse=address_of, metavar="HOST:PORT", help="Address at which calls of side A are taken and counted."
+    )
+    downstream_b: tuple[str, int] | None = option(
+        parse=address_of, metavar="HOST:PORT", help="Address at which calls of side B are taken and counted."
+    )
+    upstream: str | None = option(
+        flag="--downstream", parse=side_url, metavar="URL", help="Service that the calls are passed on to."
+    )
+    answers: Path | None = option(help="YAML file of canned answers to the calls (docs/replay.md).")
+    output: Path | None = option(
+        flag="--to",
+        help="File of trials to write, for `smidgen trial verdict` and `publish`.",
+    )
+
+
 @click.command(epilog=_EXAMPLES)
-@selection_options
-@click.option(
-    "--rate",
-    type=FiniteRange(min=0, min_open=True, max=1e6),
-    help="Requests a second to each side (default: 50).",
-)
-@click.option(
-    "--speed",
-    type=FiniteRange(min=0, min_open=True),
-    help="At recorded times instead, so many times as fast.",
-)
-@click.option(
-    "--requests",
-    type=click.IntRange(min=1),
-    default=1000,
-    show_default=True,
-    help="That are measured in each trial.",
-)
-@click.option(
-    "--warm-up",
-    type=click.IntRange(min=0),
-    default=100,
-    show_default=True,
-    help="Requests before them in each trial, which are not.",
-)
-@click.option("--trials", type=click.IntRange(1, 10_000), default=1, show_default=True)
-@click.option(
-    "--timing",
-    "timings",
-    multiple=True,
-    metavar="NAME",
-    help="Metric of the answers' header Server-Timing. May be repeated.",
-)
-@click.option("--a-pid", type=click.IntRange(min=1), help="Process of side A, whose CPU time is measured.")
-@click.option("--b-pid", type=click.IntRange(min=1), help="That of side B.")
-@click.option(
-    "--a-cgroup",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Its cgroup instead, such as a container's.",
-)
-@click.option("--b-cgroup", type=click.Path(path_type=Path), metavar="DIR", help="That of side B.")
-@click.option(
-    "--downstream-a",
-    metavar="HOST:PORT",
-    callback=checked_by(address_of),
-    help="Listen here for the calls of side A, and count them.",
-)
-@click.option("--downstream-b", metavar="HOST:PORT", callback=checked_by(address_of), help="That of side B.")
-@click.option(
-    "--downstream",
-    "upstream",
-    metavar="URL",
-    callback=checked_by(side_url),
-    help="Service that these calls are passed on to.",
-)
-@click.option(
-    "--answers",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="YAML file of canned answers to them (docs/replay.md).",
-)
-@click.option(
-    "--to",
-    "output",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Trials, for `smidgen trial verdict` and `publish`.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def run(path: Path, output: Path | None, as_json: bool, **options: Any) -> int:
+@takes
+def run(selection: SelectionRequest, request: _RunRequest, as_json: bool = json_option()) -> int:
     """Send the requests of a recording to two sides at the same moment, and measure what they make of them.
 
     Requests go out at a fixed rate whatever was answered before, and a latency counts from the moment at
@@ -112,26 +78,21 @@ def run(path: Path, output: Path | None, as_json: bool, **options: Any) -> int:
     does not; 2 on bad usage or input. Whether side B is slower says `smidgen trial verdict`.
     """
     from agents.commands.replay.showing import as_object, is_finding, show_result
-    from agents.experiments.replay.plan import Choice
     from pipeline.files.outputs import check_outputs, write_output
 
-    if options["rate"] and options["speed"]:
+    if request.rate and request.speed:
         raise click.UsageError("--rate and --speed: give one")
-    check_outputs({"--to": output}, [path])
-    choice = Choice(options["endpoints"], options["allowed"], options["mix"])
-    downstream = _downstream(options)
-    read_cpu = _cpu(options)
-    chosen = read_chosen(path, choice, options["rules"])
-    result = asyncio.run(_replay(chosen, _experiment(options), downstream, read_cpu))
-    if output:
+    check_outputs({"--to": request.output}, [selection.path])
+    downstream, read_cpu = _downstream(request), _cpu(request)
+    experiment = _experiment(selection, request)
+    result = asyncio.run(_replay(selection.read(), experiment, downstream, read_cpu))
+    if request.output:
         content = result.rows.csv()
         if content.count(b"\n") < 2:
             raise ConfigError("no request was answered by both sides: there are no trials to write")
-        write_output(output, content)
+        write_output(request.output, content)
     if as_json:
-        import orjson
-
-        click.echo(orjson.dumps(as_object(result)).decode())
+        print_json(as_object(result))
     else:
         show_result(result)
     return 1 if is_finding(result) else 0
@@ -157,45 +118,42 @@ async def _replay(
         return await run_trials(chosen, experiment, read_cpu=read_cpu, counts=counts, ended=ended)
 
 
-def _experiment(options: dict[str, Any]) -> Experiment:
-    from agents.experiments.replay.connection import address_of_url
+def _experiment(selection: SelectionRequest, request: _RunRequest) -> Experiment:
     from agents.experiments.replay.experiment import Experiment, PaceConfig
     from agents.experiments.replay.plan import Rewriting
     from agents.experiments.replay.replayer import ReplayConfig
 
-    rate = None if options["speed"] else options["rate"] or 50.0
+    rate = None if request.speed else request.rate or 50.0
     return Experiment(
-        (address_of_url(options["url_a"]), address_of_url(options["url_b"])),
-        PaceConfig(rate, options["speed"] or 1.0, options["requests"], options["warm_up"], options["trials"]),
-        Rewriting(options["put"]),
+        selection.addresses,
+        PaceConfig(rate, request.speed or 1.0, request.requests, request.warm_up, request.trials),
+        Rewriting(selection.put),
         ReplayConfig(
-            connections=options["connections"],
-            timeout_s=options["timeout_s"],
-            timings=options["timings"],
+            connections=selection.connections, timeout_s=selection.timeout_s, timings=request.timings
         ),
     )
 
 
-def _downstream(options: dict[str, Any]) -> DownstreamConfig | None:
-    addresses = [options["downstream_a"], options["downstream_b"]]
-    if not any((*addresses, options["upstream"], options["answers"])):
+def _downstream(request: _RunRequest) -> DownstreamConfig | None:
+    a, b = request.downstream_a, request.downstream_b
+    if not (a or b or request.upstream or request.answers):
         return None
-    if not all(addresses):
+    if not (a and b):
         raise click.UsageError("--downstream-a and --downstream-b: give both, one address for each side")
-    if not (options["upstream"] or options["answers"]):
+    if not (request.upstream or request.answers):
         raise click.UsageError("--downstream or --answers: say what the calls of both sides are answered by")
     from agents.experiments.replay.downstream import read_answers
     from agents.experiments.replay.experiment import DownstreamConfig
 
-    answers = read_answers(options["answers"]) if options["answers"] else ()
-    return DownstreamConfig((addresses[0], addresses[1]), options["upstream"] or "", answers)
+    answers = read_answers(request.answers) if request.answers else ()
+    return DownstreamConfig((a, b), request.upstream or "", answers)
 
 
-def _cpu(options: dict[str, Any]) -> ReadCpu | None:
-    readers = [_reader(side, options[f"{side}_pid"], options[f"{side}_cgroup"]) for side in ("a", "b")]
-    if not any(readers):
+def _cpu(request: _RunRequest) -> ReadCpu | None:
+    a = _reader("a", request.a_pid, request.a_cgroup)
+    b = _reader("b", request.b_pid, request.b_cgroup)
+    if a is None and b is None:
         return None
-    a, b = readers
     if a is None or b is None:
         raise click.UsageError("CPU time: give a process or a cgroup of both sides")
     return lambda: (a(), b())

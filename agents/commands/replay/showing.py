@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
 import click
-from rich.box import SIMPLE
-from rich.table import Column, Table
-from rich.text import Text
 
 from agents.experiments.replay.capacity import Comparison, Knee
 from agents.experiments.replay.experiment import Result
 from agents.experiments.replay.outcome import EndpointOutcome, Pace, percentile_ms
-from pipeline.commands.terminal import escape_controls, table_console
-
-_FIGURES = (
-    "requests",
-    "p50 A",
-    "p50 B",
-    "p99 A",
-    "p99 B",
-    "failed",
-    "status differs",
-    "body differs",
-    "calls A",
-    "calls B",
-)
+from pipeline.commands.tables import Column, print_table
+from pipeline.commands.terminal import print_lines
 
 
 def is_finding(result: Result) -> bool:
@@ -39,20 +24,8 @@ def is_finding(result: Result) -> bool:
 
 def show_result(result: Result) -> None:
     """Print one row for each endpoint, latencies in milliseconds, and how well the replay kept pace."""
-    table = Table("endpoint", *(Column(name, justify="right") for name in _FIGURES), box=SIMPLE)
-    for endpoint, outcome in result.by_endpoint().items():
-        table.add_row(
-            Text(escape_controls(endpoint)),
-            f"{outcome.requests:,}",
-            *(_ms(outcome, side, share) for share in (50, 99) for side in (0, 1)),
-            "/".join(f"{count:,}" for count in outcome.failed),
-            f"{outcome.status_differs:,}",
-            f"{outcome.body_differs:,}",
-            *(f"{calls / outcome.requests:.3g}" for calls in outcome.calls),
-        )
-    table_console().print(table)
-    for line in _remarks(result):
-        click.echo(line)
+    print_table(_COLUMNS, result.by_endpoint().items())
+    print_lines(_remarks(result))
 
 
 def as_object(result: Result) -> dict[str, Any]:
@@ -80,17 +53,18 @@ def as_object(result: Result) -> dict[str, Any]:
     }
 
 
-def show_knees(a: Sequence[Knee], b: Sequence[Knee], found: Comparison) -> None:
+def show_knees(a: Sequence[Knee], b: Sequence[Knee], comparison: Comparison) -> None:
     """Print the knees of each repeat, and how they compare."""
-    table = Table(
-        "repeat", *(Column(name, justify="right") for name in ("A requests/s", "B requests/s")), box=SIMPLE
+    columns: tuple[Column[tuple[int, Knee, Knee]], ...] = (
+        Column("repeat", lambda row: str(row[0])),
+        Column("A requests/s", lambda row: _knee(row[1]), str),
+        Column("B requests/s", lambda row: _knee(row[2]), str),
     )
-    for number, knees in enumerate(zip(a, b, strict=True), 1):
-        table.add_row(str(number), *(f"{'' if knee.broke else '> '}{knee.rate:.4g}" for knee in knees))
-    table_console().print(table)
+    print_table(columns, zip(range(1, len(a) + 1), a, b, strict=True))
     click.echo(
-        f"side B {found.difference:+.1%} ({found.low:+.1%} to {found.high:+.1%}), p {found.p_value:.2g}: "
-        f"{found.a:.4g} requests a second of A, {found.b:.4g} of B"
+        f"side B {comparison.difference:+.1%} ({comparison.low:+.1%} to {comparison.high:+.1%}), p "
+        f"{comparison.p_value:.2g}: "
+        f"{comparison.a:.4g} requests a second of A, {comparison.b:.4g} of B"
     )
 
 
@@ -98,12 +72,12 @@ def _remarks(result: Result) -> list[str]:
     lines = [_pace(result.paces)]
     for side, called in zip("AB", result.called, strict=True):
         if called:
-            most = ", ".join(f"{count:,} {escape_controls(name)}" for name, count in called.most_common(5))
+            most = ", ".join(f"{count:,} {name}" for name, count in called.most_common(5))
             lines.append(f"downstream calls of side {side}: {most}")
     if result.unmatched:
         lines.append(f"{result.unmatched:,} downstream calls had no canned answer")
     if zero := result.rows.zero_on_a():
-        lines.append(f"0 on side A and not on side B: {escape_controls(', '.join(zero))}")
+        lines.append(f"0 on side A and not on side B: {', '.join(zero)}")
     return lines
 
 
@@ -118,6 +92,28 @@ def _pace(paces: Sequence[Pace]) -> str:
     )
 
 
-def _ms(outcome: EndpointOutcome, side: int, share: float) -> str:
-    latency = percentile_ms(outcome.latencies_s[side], share)
-    return "?" if latency is None else f"{latency:.3g}"
+Row = tuple[str, EndpointOutcome]
+
+
+def _knee(knee: Knee) -> str:
+    return f"{'' if knee.broke else '> '}{knee.rate:.4g}"
+
+
+def _latency(side: int, share: float) -> Callable[[Row], float | None]:
+    return lambda row: percentile_ms(row[1].latencies_s[side], share)
+
+
+_COLUMNS: tuple[Column[Row], ...] = (
+    Column("endpoint", lambda row: row[0]),
+    Column("requests", lambda row: row[1].requests, ",d"),
+    *(
+        Column(f"p{share} {name}", _latency(side, share), ".3g")
+        for share in (50, 99)
+        for side, name in enumerate("AB")
+    ),
+    Column("failed", lambda row: "/".join(f"{count:,}" for count in row[1].failed), str),
+    Column("status differs", lambda row: row[1].status_differs, ",d"),
+    Column("body differs", lambda row: row[1].body_differs, ",d"),
+    Column("calls A", lambda row: row[1].calls[0] / row[1].requests, ".3g"),
+    Column("calls B", lambda row: row[1].calls[1] / row[1].requests, ".3g"),
+)

@@ -7,7 +7,7 @@ import random
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import cycle, islice
 
 from agents.experiments.replay.recording import RecordedRequest
@@ -62,14 +62,6 @@ class PlannedRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Blocked:
-    """Requests that a plan leaves out."""
-
-    unsafe: Counter[str] = field(default_factory=Counter)  # unsafe requests, by endpoint
-    unselected: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class NamedRequest:
     """A recorded request with its endpoint and its number."""
 
@@ -91,8 +83,8 @@ def name_endpoints(
     ]
 
 
-def choose(requests: Sequence[NamedRequest], choice: Choice) -> tuple[list[NamedRequest], Blocked]:
-    """Return the requests that may be replayed, and what is left out.
+def choose(requests: Sequence[NamedRequest], choice: Choice) -> tuple[list[NamedRequest], Counter[str]]:
+    """Return the requests that may be replayed, and the number of blocked ones by endpoint.
 
     Raises:
         ConfigError: a glob matches nothing, or nothing is left.
@@ -101,13 +93,12 @@ def choose(requests: Sequence[NamedRequest], choice: Choice) -> tuple[list[Named
     for glob in (*choice.endpoints, *choice.allowed, *(name for name, _ in choice.mix)):
         if not any(matches(endpoint, (glob,)) for endpoint in endpoints):
             raise ConfigError(f"{glob}: matches no endpoint; there are {listed(endpoints, glob)}")
-    blocked = Blocked()
-    selected, unselected = [], 0
+    selected, blocked = [], Counter[str]()
     for request in requests:
         if choice.endpoints and not matches(request.endpoint, choice.endpoints):
-            unselected += 1
-        elif request.request.method not in SAFE_METHODS and not matches(request.endpoint, choice.allowed):
-            blocked.unsafe[request.endpoint] += 1
+            continue
+        if request.request.method not in SAFE_METHODS and not matches(request.endpoint, choice.allowed):
+            blocked[request.endpoint] += 1
         else:
             selected.append(request)
     if choice.mix:
@@ -115,9 +106,9 @@ def choose(requests: Sequence[NamedRequest], choice: Choice) -> tuple[list[Named
     if not selected:
         raise ConfigError(
             "no request is left to replay; methods that may change something are blocked unless --allow "
-            f"names their endpoint: {listed(sorted(blocked.unsafe))}"
+            f"names their endpoint: {listed(sorted(blocked))}"
         )
-    return selected, Blocked(blocked.unsafe, unselected)
+    return selected, blocked
 
 
 def at_rate(

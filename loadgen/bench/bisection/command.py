@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from loadgen.harness import Experiment, bench, measured, table
@@ -25,23 +24,20 @@ COLUMNS: tuple[Column[Row], ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _BisectRequest:
-    searches: int = option(20, least=1, help="Of each case.")
-    commits: tuple[int, ...] = option((16, 64), least=1, most=4096)
+@bench(json="one JSON object a row")
+def bisect(
+    searches: int = option(20, least=1, help="Searches of each case."),
+    commits: tuple[int, ...] = option((16, 64), least=1, most=4096),
     steps: tuple[float, ...] = option(
         (0.0, 2.0, 5.0),
         flag="--step",
         least=0,
         most=1000,
-        help="In standard deviations of one run; 0 is none.",
-    )
-    noises: tuple[str, ...] = option(flag="--noise", choices=NOISE_NAMES, help="Only these.")
-    seed: int = seed_option()
-
-
-@bench(_BisectRequest, json="one JSON object a row")
-def bisect(request: _BisectRequest) -> Experiment[Row]:
+        help="Size of the step, in standard deviations of one run; 0 is no step.",
+    ),
+    noises: tuple[str, ...] = option(flag="--noise", choices=NOISE_NAMES, help="Only these."),
+    seed: int = seed_option(),
+) -> Experiment[Row]:
     """Measure how often `smidgen trial bisect` names the commit that made a step, and what that takes.
 
     One commit of each range makes it, any as likely as another. Beside it: binary search as by `git bisect
@@ -50,12 +46,5 @@ def bisect(request: _BisectRequest) -> Experiment[Row]:
     """
     from loadgen.bench.bisection.simulate import measure
 
-    cases = [
-        (count, noise, step)
-        for count in request.commits
-        for noise in request.noises or NOISE_NAMES
-        for step in request.steps
-    ]
-    return Experiment(
-        *measured(cases, lambda case: measure(*case, request.searches, request.seed)), table(COLUMNS)
-    )
+    cases = [(count, noise, step) for count in commits for noise in noises or NOISE_NAMES for step in steps]
+    return Experiment(*measured(cases, lambda case: measure(*case, searches, seed)), table(COLUMNS))

@@ -13,8 +13,7 @@ from loadgen.bench.faults.brokers import BrokerKind
 from loadgen.bench.shutdown import ended_in_order
 from loadgen.harness import Experiment, bench, lines
 from loadgen.terminal import share_progress
-from pipeline.commands.options import Duration
-from pipeline.commands.request import FOLDER, option, seed_option
+from pipeline.commands.request import FOLDER, Duration, option, seed_option
 from pipeline.model.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -27,26 +26,26 @@ StoreKind = Literal["embedded", "server"]
 @dataclass(frozen=True, slots=True)
 class _FaultsRequest:
     names: str | None = option(
-        flag="--faults", metavar="NAME,...", help="Only these; default: all that the broker allows."
+        flag="--faults", metavar="NAME,...", help="Faults to try (default: all that the broker allows)."
     )
-    kills: int | None = option(least=1, help="Strikes of each fault; default: its own number.")
+    kills: int | None = option(least=1, help="Strikes of each fault (default: its own number).")
     seed: int = seed_option(help="Seed of all draws.")
     broker: BrokerKind = option(
         "embedded",
         help="The embedded broker, or Apache Kafka with one or three brokers (needs Java and Maven).",
     )
     store: StoreKind = option("embedded", help="The embedded store, or ClickHouse's own HTTP server.")
-    outage: float | None = option(
-        kind=Duration(), metavar="DURATION", help="How long store or broker stay away, such as 10m."
+    outage: float | None = option(kind=Duration(), help="Outage of store or broker, such as 10m.")
+    stages: str | None = option(metavar="STAGE,...", help="Stages to strike (default: all).")
+    malformed: int | None = option(least=1, help="Number of malformed messages.")
+    former: str | None = option(
+        metavar="REVISION", help="Commit of the version that is replaced in a rollout."
     )
-    stages: str | None = option(metavar="STAGE,...", help="Strike only these stages; default: all.")
-    malformed: int | None = option(least=1, help="How many malformed messages are sent.")
-    former: str | None = option(metavar="REVISION", help="Commit of the version to roll from.")
-    logs: Path | None = option(kind=FOLDER, help="Folder for the logs of what failed.")
+    logs: Path | None = option(kind=FOLDER, help="Folder for the logs of failures.")
     listing: bool = option(flag="--list", help="List the faults and end.")
 
 
-@bench(_FaultsRequest, json="one JSON object a fault, as they end")
+@bench(json="one JSON object a fault, as they end")
 def faults(request: _FaultsRequest) -> Experiment[Outcome]:
     """Strike the running stages with faults, and compare counts and events with an undisturbed run.
 

@@ -16,7 +16,7 @@ from loadgen.fleet.publish import messages
 from loadgen.fleet.scenario import Scenario
 from loadgen.fleet.simulate import simulate
 from pipeline.backtest.dataset import Dataset
-from pipeline.messages.inputs import decode_profile, encode_profile
+from pipeline.messages.measurements import decode_profile, encode_profile
 from pipeline.model import Outgoing, Profile
 from pipeline.settings.workloads import Workload
 

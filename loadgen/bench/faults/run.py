@@ -27,7 +27,7 @@ from loadgen.bench.faults.workers import CODE
 from loadgen.engines.kafka.cluster import prepared_jars
 from pipeline.model.clock import Clock, system_clock
 from pipeline.model.errors import ConfigError, SmidgenError
-from pipeline.settings.extras import require_embedded
+from pipeline.settings.extras import require
 from pipeline.stages.factory import SCAN_STAGES
 
 _RETRY = "store unavailable, trying again"
@@ -152,7 +152,7 @@ def _check_possible(fault: Fault, options: Options, stack: ExitStack) -> _Ready:
         raise ConfigError("the embedded broker refuses idempotent producers: an agent may send twice")
     if fault.proxied and options.broker == "kafka3":
         raise ConfigError("a proxy stands before a single broker only")
-    require_embedded("chdb")
+    require("chdb")
     if options.broker != "embedded":
         prepared_jars()
     return _Ready(

@@ -15,7 +15,8 @@ from pipeline.backtest.dataset import Dataset
 from pipeline.backtest.flow import Flow
 from pipeline.backtest.run import plan_scans
 from pipeline.counting.count import STRATUM_STACK_WINDOWS
-from pipeline.messages.inputs import decode_change, decode_metric_points, decode_profile
+from pipeline.messages.inputs import decode_change
+from pipeline.messages.measurements import decode_metric_points, decode_profile
 from pipeline.messages.records import columns_of
 from pipeline.messages.scans import decode_scan, encode_progress, split_scan
 from pipeline.model import MetricPoints, Outgoing, Profile, Progress, SeriesKey, Stratum

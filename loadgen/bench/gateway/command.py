@@ -13,11 +13,10 @@ from dataclasses import asdict, dataclass
 from loadgen.bench.gateway.fleet import Fleet, Pushed, percentile, push_all
 from loadgen.bench.usage import peak_mb, processor_s, require_proc
 from loadgen.harness import Experiment, bench, lines, run_smidgen
-from pipeline.commands.options import Duration
-from pipeline.commands.request import option
+from pipeline.commands.request import Duration, option
 from pipeline.embedded.broker import EmbeddedBroker
 from pipeline.kafka import read_topic
-from pipeline.messages.inputs import decode_profile
+from pipeline.messages.measurements import decode_profile
 from pipeline.model.errors import SmidgenError
 from pipeline.processes import Child
 from pipeline.processes.smidgen import smidgen_command, smidgen_environment
@@ -52,17 +51,16 @@ class GatewayResult:
         return self.samples_taken == self.samples_on_topic and not self.refused
 
 
-@dataclass(frozen=True, slots=True)
-class _GatewayRequest:
-    agents: int = option(1000, least=1, most=10_000)
-    interval: float = option(10.0, kind=Duration(), show_default="10s", help="Of each agent.")
-    profiles: int = option(6, least=1, most=1000, help="Of each agent.")
-    stacks: int = option(200, least=1, most=10_000, help="Of each one.")
-    outage: float = option(15.0, kind=Duration(), show_default="15s", help="How long the broker is stopped.")
-
-
-@bench(_GatewayRequest, json="JSON")
-def gateway(request: _GatewayRequest) -> Experiment[GatewayResult]:
+@bench(json="JSON")
+def gateway(
+    agents: int = option(1000, least=1, most=10_000),
+    interval: float = option(
+        10.0, kind=Duration(), show_default="10s", help="Interval of each agent's messages."
+    ),
+    profiles: int = option(6, least=1, most=1000, help="Profiles of each agent."),
+    stacks: int = option(200, least=1, most=10_000, help="Stacks of each message."),
+    outage: float = option(15.0, kind=Duration(), show_default="15s", help="Outage of the broker."),
+) -> Experiment[GatewayResult]:
     """Measure one gateway under many agents, over an outage of the broker.
 
     Each agent pushes a pprof profile by Pyroscope's API once an interval. The embedded broker is stopped for
@@ -70,9 +68,9 @@ def gateway(request: _GatewayRequest) -> Experiment[GatewayResult]:
     repeated id once, as the pipeline does. Exit code 1 if any is lost or doubled.
     """
     require_proc("gateway")
-    fleet = Fleet(request.agents, request.interval, request.stacks, request.profiles)
+    fleet = Fleet(agents, interval, stacks, profiles)
     return Experiment(
-        lambda _: [asyncio.run(_measure(fleet, request.outage))],
+        lambda _: [asyncio.run(_measure(fleet, outage))],
         0,
         lines(_line_of),
         passed=lambda result: result.is_exact,

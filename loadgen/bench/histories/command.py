@@ -43,25 +43,25 @@ TOTALS: tuple[Column[Row], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class _HistoriesRequest:
-    histories: int = option(20, least=1, help="Of each case.")
-    otava: str | None = option(metavar="PYTHON", help="Of an environment that has apache-otava.")
-    benchstat: str | None = option(metavar="PROGRAM", help="Default: as found in PATH.")
+    histories: int = option(20, least=1, help="Histories of each case.")
+    otava: str | None = option(metavar="PYTHON", help="Python of an environment that has apache-otava.")
+    benchstat: str | None = option(metavar="PROGRAM", help="Path of benchstat (default: that in PATH).")
     labelled: tuple[tuple[str, str, str], ...] = option(
         nargs=3,
         multiple=True,
         metavar="FILE METRIC COMMITS",
-        help="A real history, and commits that changed it, numbered from 0, such as 15,71. May be repeated.",
+        help="Real history, and the commits that changed it, numbered from 0, such as 15,71.",
     )
     injected: tuple[tuple[str, str], ...] = option(
         nargs=2,
         multiple=True,
         metavar="FILE METRIC",
-        help="Real histories into which steps are put. May be repeated.",
+        help="Real history into which steps are injected.",
     )
     seed: int = seed_option()
 
 
-@bench(_HistoriesRequest, json="one JSON object for each case and watcher")
+@bench(json="one JSON object for each case and watcher")
 def histories(request: _HistoriesRequest) -> Experiment[Row]:
     """Measure how well changes in histories of benchmarks are found: `smidgen benchmarks watch` beside peers.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ import click
 
 from loadgen.bench.lab.request import LabRequest
 from pipeline.commands.request import takes
+from pipeline.commands.tables import print_table, text_columns
 from pipeline.model.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@takes(LabRequest)
+@takes
 def lab(request: LabRequest) -> int:
     """Judge three commits of the demo's shop before their release, again and again.
 
@@ -79,30 +81,22 @@ async def _run(folder: Path, config: LabRequest) -> list[list[Judged]]:
         await run.processes.stop_all()
 
 
+_COUNTED = ("pass", "fail", "not enough")
+
+
 def _show(rows: list[list[Judged]]) -> None:
     """Print a row a commit: how many verdicts are right, and what they were."""
-    from collections import Counter
+    names = ("commit", "metric", "expected", "right", *_COUNTED, "differences")
+    print_table(text_columns(names, numbers=range(3, len(names))), map(_cells, zip(*rows, strict=True)))
 
-    from rich.box import SIMPLE
-    from rich.table import Column, Table
 
-    from pipeline.commands.terminal import table_console
-
-    figures = ("right", "pass", "fail", "not enough", "differences")
-    table = Table(
-        "commit", "metric", "expected", *(Column(name, justify="right") for name in figures), box=SIMPLE
+def _cells(judged: tuple[Judged, ...]) -> tuple[str, ...]:
+    commit, about = judged[0].commit, [verdict.about for verdict in judged if verdict.about]
+    counts = Counter(verdict.decision.value for verdict in about)
+    differences = sorted(verdict.measured.difference for verdict in about)
+    return (
+        *(commit.name, commit.judged, commit.expected),
+        f"{sum(verdict.right for verdict in judged)} of {len(judged)}",
+        *(str(counts[name]) for name in _COUNTED),
+        f"{differences[0]:+.2%} to {differences[-1]:+.2%}" if differences else "none",
     )
-    for column in zip(*rows, strict=True):
-        commit = column[0].commit
-        about = [judged.about for judged in column if judged.about]
-        counts = Counter(verdict.decision.value for verdict in about)
-        differences = sorted(verdict.measured.difference for verdict in about)
-        table.add_row(
-            commit.name,
-            commit.judged,
-            commit.expected,
-            f"{sum(judged.right for judged in column)} of {len(column)}",
-            *(str(counts[name]) for name in ("pass", "fail", "not enough")),
-            f"{differences[0]:+.2%} to {differences[-1]:+.2%}" if differences else "none",
-        )
-    table_console().print(table)

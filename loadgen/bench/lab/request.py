@@ -12,11 +12,11 @@ from pipeline.commands.request import FOLDER, option, seed_option
 class LabRequest:
     """How much a lab does; both sides start anew for each trial."""
 
-    repeats: int = option(10, least=1, help="Of each commit.")
+    repeats: int = option(10, least=1, help="Experiments of each commit.")
     bisect: bool = option(False, help="Bisect 16 commits instead, of which one is slower.")
-    trials: int = option(24, least=1, help="Of each experiment.")
-    history: int = option(12, least=2, help="A/A trials first.")
-    requests: int = option(20, least=20, help="Measured in each trial.")
+    trials: int = option(24, least=1, help="Trials of each experiment.")
+    history: int = option(12, least=2, help="A/A trials before the experiments.")
+    requests: int = option(20, least=20, help="Requests that are measured in each trial.")
     rate: float = option(20.0, above=0, most=1000, help="Requests a second.")
     threshold: float = option(0.006, above=0, help="Relative difference that is a regression.")
     seed: int = seed_option(help="Seed of the traffic.")
@@ -24,7 +24,7 @@ class LabRequest:
         None,
         kind=FOLDER,
         metavar="DIR",
-        help="Keep code, recording, trials and logs in a new folder.",
+        help="New folder that keeps code, recording, trials and logs.",
     )
     warm_up: int = 10
     alpha: float = 0.05

@@ -62,19 +62,19 @@ PROGRAM_COLUMNS: tuple[Column[Mapping[str, Any]], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class _LiveRequest:
-    steps: int = option(100, least=0, help="Simulated steps.")
-    hours: int = option(10, least=0, help="Without any step.")
-    errors: float = option(6.0, least=0, help="Size of steps.")
-    interval: int = option(2, least=1, most=10, help="Seconds.")
-    wander: float = option(0.0, least=0, most=1, help="Of costs.")
+    steps: int = option(100, least=0, help="Number of simulated steps.")
+    hours: int = option(10, least=0, help="Hours without any step.")
+    errors: float = option(6.0, least=0, help="Sizes of steps, in standard errors.")
+    interval: int = option(2, least=1, most=10, help="Seconds between two messages.")
+    wander: float = option(0.0, least=0, most=1, help="Relative wander of each cost, in standard deviations.")
     minutes: float = option(
         0, flag="--programs", least=0, show_default=False, help="Minutes of real programs."
     )
-    busy: float = option(0.1, least=0.01, most=1, help="Of a core, each.")
+    busy: float = option(0.1, least=0.01, most=1, help="Share of a core that each program keeps busy.")
     seed: int = seed_option()
 
 
-@bench(_LiveRequest, json="one JSON object a part")
+@bench(json="one JSON object a part")
 def live(request: _LiveRequest) -> Experiment[Mapping[str, Any]]:
     """Measure which steps of one process the preset live reports within a minute, and its false events.
 

@@ -17,8 +17,7 @@ from loadgen.bench.overhead.rates import PolicyCost, Sampled, measure_policies
 from loadgen.bench.overhead.services import PROGRAMS, NotHere, started
 from loadgen.harness import Experiment, bench
 from loadgen.terminal import progress
-from pipeline.commands.options import Duration
-from pipeline.commands.request import option
+from pipeline.commands.request import Duration, option
 from pipeline.model.errors import ConfigError
 
 RATES_HZ = (11, 49, 199)
@@ -29,21 +28,25 @@ LEAST_WINDOWS = 4
 class _AdaptiveRequest:
     programs: tuple[str, ...] = program_option()
     kernels: tuple[str, ...] = kernel_option("the best that is installed")
-    rates: tuple[int, ...] = option(RATES_HZ, flag="--hz", least=1, most=1000, help="Fixed rates.")
-    samples: tuple[float, ...] = option(
-        (300.0,), least=100, most=100_000, help="That the profile of a window is to be as accurate as."
+    rates: tuple[int, ...] = option(
+        RATES_HZ, flag="--hz", least=1, most=1000, help="Fixed rate to compare with."
     )
-    window: float = option(5.0, kind=Duration(), show_default="5s", help="After which a rate may change.")
-    duration: float = option(120.0, kind=Duration(), show_default="2m", help="Of a block.")
+    samples: tuple[float, ...] = option(
+        (300.0,), least=100, most=100_000, help="Samples whose accuracy the profile of a window should have."
+    )
+    window: float = option(
+        5.0, kind=Duration(), show_default="5s", help="Time after which a rate may change."
+    )
+    duration: float = option(120.0, kind=Duration(), show_default="2m", help="Duration of a block.")
     groups: int = option(
         4,
         least=2,
         most=1000,
-        help="Of a block without a sampler and one of each policy, in an order that is drawn.",
+        help="Groups of a block without a sampler and a block of each policy, in random order.",
     )
 
 
-@bench(_AdaptiveRequest, json="one JSON object a result")
+@bench(json="one JSON object a result")
 def adaptive(request: _AdaptiveRequest) -> Experiment[PolicyCost | PruningCost | Skipped]:
     """Measure what rates that follow the profile, and pruning, save of sampling real programs.
 

@@ -15,8 +15,7 @@ from loadgen.bench.overhead.blocks import ORDERS, Cost, Load, Setting, measure_c
 from loadgen.bench.overhead.services import PROGRAMS, NotHere, started
 from loadgen.harness import Experiment, Ratio, bench
 from loadgen.terminal import progress
-from pipeline.commands.options import Duration
-from pipeline.commands.request import option
+from pipeline.commands.request import Duration, option
 
 RATES_HZ = (1, 11, 101)
 
@@ -31,12 +30,12 @@ class Skipped:
 
 def program_option() -> Any:
     """Return the field that selects the programs to measure."""
-    return option(flag="--program", choices=PROGRAMS, help="Default: all.")
+    return option(flag="--program", choices=PROGRAMS, help="Program to sample (default: all).")
 
 
 def kernel_option(default: str) -> Any:
     """Return the field that selects the kernels to measure; ``default`` describes the choice without it."""
-    about = f"Of those that suit a program (default: {default})."
+    about = f"Kernel, of those that suit a program (default: {default})."
     return option(flag="--kernel", choices=kernel_names()[1:], help=about)
 
 
@@ -45,16 +44,16 @@ class _OverheadRequest:
     programs: tuple[str, ...] = program_option()
     kernels: tuple[str, ...] = kernel_option("all of them")
     rates: tuple[int, ...] = option(RATES_HZ, flag="--hz", least=1, most=1000)
-    duration: float = option(5.0, kind=Duration(), show_default="5s", help="Of a block.")
+    duration: float = option(5.0, kind=Duration(), show_default="5s", help="Duration of a block.")
     groups: int = option(
         10,
         least=1,
         most=1000,
-        help="Of four blocks each: off, on, on, off, or the other way round, as drawn.",
+        help="Groups of four blocks: off, on, on, off, or the reverse, as drawn.",
     )
 
 
-@bench(_OverheadRequest, json="one JSON object a result")
+@bench(json="one JSON object a result")
 def overhead(request: _OverheadRequest) -> Experiment[Cost | Skipped]:
     """Measure what sampling costs real programs, and how right its shares are.
 

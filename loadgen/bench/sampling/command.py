@@ -16,8 +16,7 @@ from loadgen.bench.sampling.services import KINDS, WINDOW_S
 from loadgen.bench.sampling.stacks import PruningResult, measure_pruning
 from loadgen.harness import Advance, Experiment, bench
 from loadgen.terminal import read_file
-from pipeline.commands.options import Duration
-from pipeline.commands.request import EXISTING_FILE, option
+from pipeline.commands.request import EXISTING_FILE, Duration, option
 from pipeline.files.outputs import check_outputs
 from pipeline.model.errors import ConfigError
 from pipeline.model.units import DAY_S
@@ -36,16 +35,16 @@ class SamplingResult:
 
 @dataclass(frozen=True, slots=True)
 class _SamplingRequest:
-    services: int = option(2, least=1, most=100, help="Of each kind.")
-    duration: float = option(DAY_S, kind=Duration(), show_default="1d", help="Of each service.")
-    hosts: int = option(8, least=1, most=100, help="Whose stacks are pruned.")
+    services: int = option(2, least=1, most=100, help="Services of each kind.")
+    duration: float = option(DAY_S, kind=Duration(), show_default="1d", help="Duration of each service.")
+    hosts: int = option(8, least=1, most=100, help="Hosts whose stacks are pruned.")
     recorded: Path | None = option(
-        flag="--from", kind=EXISTING_FILE, help="Show what --json wrote instead of measuring."
+        flag="--from", kind=EXISTING_FILE, help="Output of --json to show, instead of measuring."
     )
-    figure: Path | None = option(help="Draw both as an SVG.")
+    figure: Path | None = option(help="SVG to draw, of both.")
 
 
-@bench(_SamplingRequest, json="JSON")
+@bench(json="JSON")
 def sampling(request: _SamplingRequest) -> Experiment[SamplingResult]:
     """Measure cost against error of sampling policies, and time against error of pruning.
 

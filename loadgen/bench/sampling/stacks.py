@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import orjson
 from scipy.interpolate import PchipInterpolator
 
 from agents.profiles.formats import Stack
@@ -21,7 +22,7 @@ from agents.sampling.rates import (
     thin_stacks,
 )
 from pipeline.counting.count import count_samples
-from pipeline.messages.inputs import decode_profile, encode_profile
+from pipeline.messages.measurements import decode_profile
 from pipeline.model import BoolArray, FloatArray, IntArray
 
 THREADS = 1840
@@ -204,5 +205,5 @@ def aggregate_stacks(stacks: Mapping[Stack, int]) -> None:
     """Process a host's stacks as Smidgen does: names, a message, and its counts."""
     source = Source("bench", "host")
     profile = build_profile(stacks, source=source, start=1_700_000_000.0, end=1_700_000_010.0)
-    decoded = decode_profile(encode_profile(profile))
+    decoded = decode_profile(orjson.dumps(profile))
     count_samples([decoded], [0], window_s=60.0, stack_window_s=600.0)

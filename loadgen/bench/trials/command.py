@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from loadgen.bench.trials.simulate import DISTRIBUTIONS
 from loadgen.bench.trials.table import SERVICES, Row, measure
@@ -22,21 +21,18 @@ COLUMNS: tuple[Column[Row], ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _TrialsRequest:
+@bench(json="one JSON object a row")
+def trials(
     experiments: int = option(
         1000,
         least=SERVICES,
-        help=f"With equal sides, and as many with a regression; of {SERVICES} services.",
-    )
-    trials: tuple[int, ...] = option((1, 6, 20), least=1)
-    names: tuple[str, ...] = option(flag="--distribution", choices=DISTRIBUTIONS, help="Only these.")
-    alpha: float = option(0.05, above=0, most=0.5)
-    seed: int = seed_option()
-
-
-@bench(_TrialsRequest, json="one JSON object a row")
-def trials(request: _TrialsRequest) -> Experiment[Row]:
+        help=f"Experiments with equal sides, and as many with a regression; of {SERVICES} services.",
+    ),
+    trials: tuple[int, ...] = option((1, 6, 20), least=1),
+    names: tuple[str, ...] = option(flag="--distribution", choices=DISTRIBUTIONS, help="Only these."),
+    alpha: float = option(0.05, above=0, most=0.5),
+    seed: int = seed_option(),
+) -> Experiment[Row]:
     """Measure how often each model of `smidgen trial verdict` errs on experiments whose truth is known.
 
     Side B of half of the experiments costs more by three standard errors of the mean difference of trials: a
@@ -46,7 +42,7 @@ def trials(request: _TrialsRequest) -> Experiment[Row]:
 
     def rows(case: tuple[str, int]) -> Iterator[Row]:
         name, number = case
-        return measure(DISTRIBUTIONS[name], number, request.experiments, request.alpha, request.seed)
+        return measure(DISTRIBUTIONS[name], number, experiments, alpha, seed)
 
-    cases = [(name, number) for name in request.names or DISTRIBUTIONS for number in request.trials]
+    cases = [(name, number) for name in names or DISTRIBUTIONS for number in trials]
     return Experiment(*measured(cases, rows), table(COLUMNS))

@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 from pipeline.embedded.process import EmbeddedProcess
 from pipeline.model.errors import ConfigError
 from pipeline.processes import Child
-from pipeline.settings.extras import require_embedded
+from pipeline.settings.extras import require
 
 _PROCESS = Path(__file__).with_name("process.py")
 _LOOPBACK = "127.0.0.1"
@@ -71,7 +71,7 @@ class ClickHouseServer(EmbeddedProcess):
 
     def start(self) -> None:
         """Start the server and wait until it answers."""
-        require_embedded("chdb")
+        require("chdb")
         self._folder = Path(tempfile.mkdtemp(prefix="smidgen-clickhouse-"))
         if self._data is not None:
             self._data.mkdir(parents=True, exist_ok=True)

@@ -130,15 +130,15 @@ COLUMNS: tuple[Column[Measured], ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _GroupingRequest:
-    seeds: int = option(3, least=1, help="Fleets of each preset.")
-    first_seed: int = option(1, help="Seed of the first one.")
-    presets: str = option(",".join(PRESETS), metavar="NAME,FILE,...")
+_PRESETS = ",".join(PRESETS)
 
 
-@bench(_GroupingRequest, json="one JSON object a line of the table")
-def grouping(request: _GroupingRequest) -> Experiment[Measured]:
+@bench(json="one JSON object a line of the table")
+def grouping(
+    seeds: int = option(3, least=1, help="Fleets of each preset."),
+    first_seed: int = option(1, help="Seed of the first fleet."),
+    presets: str = option(_PRESETS, metavar="NAME,FILE,..."),
+) -> Experiment[Measured]:
     """Measure how well candidates of a scan are grouped by cause, on simulated fleets.
 
     Detection and filters run as in a backtest; what they pass on is grouped by each of som (FBDetect's
@@ -147,13 +147,13 @@ def grouping(request: _GroupingRequest) -> Experiment[Measured]:
     row behind them in one scan, how many are in one group. A pair with a candidate that no row explains
     counts for neither.
     """
-    names = [name for name in request.presets.split(",") if name]
+    names = [name for name in presets.split(",") if name]
     for name in names:
         load_scenario(name)  # report mistakes before the work
-    seeds = range(request.first_seed, request.first_seed + request.seeds)
+    drawn = range(first_seed, first_seed + seeds)
     return Experiment(
-        lambda advance: measure_grouping(names, seeds, advance=advance),
-        len(names) * len(seeds),
+        lambda advance: measure_grouping(names, drawn, advance=advance),
+        len(names) * len(drawn),
         terminal_table(COLUMNS),
     )
 

@@ -25,7 +25,6 @@ from loadgen.fleet.scenario import load_scenario, preset_names
 from loadgen.terminal import progress, read_file
 from pipeline.commands.request import FILE, option, takes
 from pipeline.commands.tables import print_json
-from pipeline.commands.terminal import table_console
 from pipeline.files.outputs import check_outputs, write_output
 from pipeline.messages import fields
 from pipeline.model.errors import ConfigError, InvalidMessage
@@ -44,27 +43,27 @@ WORKLOAD = "frontfaas-small"
 
 @dataclass(frozen=True, slots=True)
 class _AccuracyRequest:
-    long: bool = option(help="Ten seeds, and the large presets too, for the record.")
-    seeds: int | None = option(least=1, help="Seeds for each scenario (3; 10 with --long).")
-    world: bool = option(help="The presets of renames, wrappers, gaps, holidays and the like instead.")
-    hosts: bool = option(help="The presets of rollouts, regions, machines and traffic instead.")
-    scenarios: str | None = option(metavar="NAME,FILE,...", help="Only these presets or scenario files.")
-    workloads: tuple[str, ...] = option(flag="--workload", metavar="NAME|FILE", help="What to scan by.")
+    long: bool = option(help="Run ten seeds, and the large presets too, as for the record.")
+    seeds: int | None = option(least=1, help="Seeds of each scenario (3; 10 with --long).")
+    world: bool = option(help="Run the presets of renames, wrappers, gaps, holidays and the like instead.")
+    hosts: bool = option(help="Run the presets of rollouts, regions, machines and traffic instead.")
+    scenarios: str | None = option(metavar="NAME,FILE,...", help="Presets or scenario files (default: all).")
+    workloads: tuple[str, ...] = option(flag="--workload", metavar="NAME|FILE", help="Workload of the scans.")
     processes: int | None = option(least=1, help="Runs at a time (one for each core).")
-    without: str | None = option(metavar="STEP,...", help="Leave steps of the pipeline out.")
-    ablate: bool = option(help="Leave out each step in turn, and show what it is worth.")
+    without: str | None = option(metavar="STEP,...", help="Steps of the pipeline to leave out.")
+    ablate: bool = option(help="Leave out each step in turn, and show its worth.")
     as_json: bool = option(flag="--json", help="Print the result as one JSON object.")
-    out: Path | None = option(kind=FILE, metavar="FILE", help="Write the result as JSON.")
-    resume: bool = option(help="Go on with what was done of the same --out, from FILE.runs.")
-    against: Path | None = option(kind=FILE, metavar="OLD.json", help="Compare with an earlier --out.")
-    shown: tuple[Path, ...] = option(
-        flag="--from", kind=FILE, metavar="FILE", help="Show it, and run nothing."
+    out: Path | None = option(kind=FILE, help="JSON file of the result to write.")
+    resume: bool = option(help="Continue an interrupted run of the same --out, from FILE.runs.")
+    against: Path | None = option(kind=FILE, metavar="OLD.json", help="Earlier --out to compare with.")
+    shown: tuple[Path, ...] = option(flag="--from", kind=FILE, help="Earlier --out to show, without a run.")
+    page: Path | None = option(
+        kind=FILE, metavar="FILE.md", help="Page in Markdown to write, with the tables."
     )
-    page: Path | None = option(kind=FILE, metavar="FILE.md", help="Write the tables as a page in Markdown.")
 
 
 @click.command()
-@takes(_AccuracyRequest)
+@takes
 @click.pass_context
 def accuracy(context: click.Context, request: _AccuracyRequest) -> int:
     """Measure accuracy on simulated fleets: scenarios × seeds, simulated, backtested and scored.
@@ -238,13 +237,11 @@ def _run(
 def _print(
     result: Mapping[str, Any], comparison: Comparison | None, ablated: Mapping[str, Any] | None
 ) -> None:
-    console = table_console()
-    print_suite(console, result["runs"])
+    print_suite(result["runs"])
     if comparison:
-        print_against(console, comparison)
+        print_against(comparison)
     if ablated:
-        console.print()
-        console.print(worth_table(ablated["all"], ablated["ablation"]))
+        worth_table(ablated["all"], ablated["ablation"]).show()
 
 
 def _read(path: Path) -> bytes:

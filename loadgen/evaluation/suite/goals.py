@@ -6,12 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rich.table import Table
-
 from loadgen.evaluation.rates import Rate
 from loadgen.evaluation.suite.runs import Run
-from loadgen.evaluation.table import titled_table
 from loadgen.evaluation.words import NONE
+from pipeline.commands.tables import TextTable
 
 ALL = "all"
 
@@ -93,16 +91,11 @@ def goals_json(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
     return goals
 
 
-def goals_table(runs: Sequence[Run]) -> Table:
+def goals_table(runs: Sequence[Run]) -> TextTable:
     """Return one line a scenario: hits of cases, and a mark at each missed goal."""
-    table = titled_table("Goals, all seeds together (✗: not met)")
-    table.add_column("scenario", no_wrap=True)
-    for goal in goals_of(runs):
-        sign = "≥" if goal.at_least else "≤"
-        table.add_column(f"{goal.name}\n{sign} {_bound(goal.bound)}", justify="right", overflow="fold")
-    for scenario, goals in goals_json(runs).items():
-        table.add_row(scenario, *(_cell(goal) for goal in goals.values()))
-    return table
+    names = (f"{g.name}\n{'≥' if g.at_least else '≤'} {_bound(g.bound)}" for g in goals_of(runs))
+    rows = [(scenario, *map(_cell, goals.values())) for scenario, goals in goals_json(runs).items()]
+    return TextTable("Goals, all seeds together (✗: not met)", ("scenario", *names), rows)
 
 
 def _bound(value: float) -> str:

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rich.table import Table
-
 from loadgen.evaluation.suite.goals import goals_table
 from loadgen.evaluation.suite.presets import HOSTS, WORLD
 from loadgen.evaluation.suite.table import pooled_tables, scenario_table, worth_table
@@ -82,10 +80,10 @@ def accuracy_page(result: Mapping[str, Any], ablated: Mapping[str, Any] | None =
         seeds=_seeds(runs),
     )
     tables = [goals_table(runs), scenario_table(runs), *pooled_tables(runs)]
-    parts = [introduction.rstrip(), *map(to_markdown, tables)]
+    parts = [introduction.rstrip(), *(table.markdown() for table in tables)]
     if ablated:
         table = worth_table(ablated["all"], ablated["ablation"])
-        heading, _, rows = to_markdown(table).partition("\n\n")
+        heading, _, rows = table.markdown().partition("\n\n")
         parts += [heading, _ABLATION.format(seeds=_seeds(ablated["runs"])), rows]
     return "\n\n".join(parts) + "\n"
 
@@ -96,21 +94,6 @@ def record_of(runs: Sequence[Mapping[str, Any]]) -> Record:
     if scenarios <= set(HOSTS):
         return HOSTS_RECORD
     return WORLD_RECORD if scenarios <= set(WORLD) else STANDARD_RECORD
-
-
-def to_markdown(table: Table) -> str:
-    """Return a table of plain texts with its title as a heading."""
-    columns = [[_plain(cell) for cell in column.cells] for column in table.columns]
-    lines = [
-        [_plain(column.header) for column in table.columns],
-        ["---", *("---:" for _ in table.columns[1:])],
-        *map(list, zip(*columns, strict=True)),
-    ]
-    return "\n".join([f"## {table.title}", "", *("| " + " | ".join(line) + " |" for line in lines)])
-
-
-def _plain(cell: object) -> str:
-    return str(cell).replace("|", "\\|").replace("\n", "<br>")
 
 
 def _seeds(runs: Sequence[Mapping[str, Any]]) -> int:

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
 from loadgen.evaluation.model import Funnel, FunnelStep
 from loadgen.evaluation.rates import Rate
 from loadgen.evaluation.suite.ablation import SHOWN
-from loadgen.evaluation.suite.against import POOLED, Comparison
+from loadgen.evaluation.suite.against import POOLED, Comparison, Moved
 from loadgen.evaluation.suite.goals import goals_table
 from loadgen.evaluation.suite.runs import FIGURES, Figure, Run, pooled, scenario_means
-from loadgen.evaluation.table import funnel_table, rate_cells, titled_table
+from loadgen.evaluation.table import counts_table, funnel_table, kinds_table, rates_table
 from loadgen.evaluation.words import NONE, hours, share
 from loadgen.harness import Mean
+from pipeline.commands.tables import Column, TextTable, print_table
+from pipeline.commands.terminal import print_lines
 
 _MEANS = (
     ("Detection", FIGURES[:4]),
@@ -30,88 +28,74 @@ _BRIEF = tuple(figure for figure in FIGURES if figure.name in ("precision", "rec
 """Figures of a scenario that its goals do not show."""
 
 
-def print_suite(console: Console, runs: Sequence[Run]) -> None:
+def print_suite(runs: Sequence[Run]) -> None:
     """Print one line a scenario, then all runs together: rates, sizes, kinds and the funnel."""
-    for table in suite_tables(runs):
-        console.print(table)
-        console.print()
-
-
-def suite_tables(runs: Sequence[Run]) -> Iterator[Table]:
-    """Yield the tables of a suite, most important first."""
     for title, figures in _MEANS:
-        yield _means(f"{title}: mean over seeds (95 % interval)", runs, figures)
-    yield goals_table(runs)
-    yield from pooled_tables(runs)
+        _means(f"{title}: mean over seeds (95 % interval)", runs, figures).show()
+    for table in (goals_table(runs), *pooled_tables(runs)):
+        table.show()
 
 
-def scenario_table(runs: Sequence[Run]) -> Table:
+def scenario_table(runs: Sequence[Run]) -> TextTable:
     """Return the means over seeds of the figures that are not goals, without intervals."""
-    table = _table("By scenario: mean over seeds", "scenario", *(figure.name for figure in _BRIEF))
-    for scenario, means in scenario_means(runs).items():
-        shown = ((figure, means[figure.name]) for figure in _BRIEF)
-        table.add_row(scenario, *(NONE if mean is None else _value(f, mean.value) for f, mean in shown))
-    return table
+    rows = [
+        (scenario, *(NONE if (m := means[f.name]) is None else _value(f, m.value) for f in _BRIEF))
+        for scenario, means in scenario_means(runs).items()
+    ]
+    names = ("scenario", *(figure.name for figure in _BRIEF))
+    return TextTable("By scenario: mean over seeds", names, rows)
 
 
-def pooled_tables(runs: Sequence[Run]) -> Iterator[Table]:
+def pooled_tables(runs: Sequence[Run]) -> Iterator[TextTable]:
     """Yield the tables of all runs together: rates, sizes, kinds and the funnel."""
     figures = pooled(runs)
-    table = _table("All runs together", "", "cases", "share", "95 % interval")
-    for name in (
-        *POOLED,
-        "detectable",
-        "cost_shifts",
-        "false_suggestions",
-        "group_precision",
-        "group_recall",
-    ):
-        table.add_row(name.replace("_", " "), *_cells(figures[name]))
-    yield table
-    yield _by("Recall by size", "size", figures["recall_by_size"])
-    yield _by("Precision by size", "size", figures["precision_by_size"])
-    table = _table("By kind of truth", "kind", "wanted", "reported", "share", "95 % interval")
-    for row in figures["kinds"]:
-        table.add_row(row["kind"], "yes" if row["expected"] else "no", *_cells(row["reported"]))
-    yield table
-    if figures["cost_shifts_by_form"]:
-        yield _by("Cost shifts that were reported, by form", "form", figures["cost_shifts_by_form"])
-    table = _table("False positives: what happened instead", "kind", "events")
-    for name, count in figures["false_positive_kinds"].items():
-        table.add_row(name, f"{count:,}")
-    yield table
+    names = (*POOLED, "detectable", "cost_shifts", "false_suggestions", "group_precision", "group_recall")
+    yield rates_table("All runs together", [(name.replace("_", " "), _rate(figures[name])) for name in names])
+    for title in ("Recall by size", "Precision by size"):
+        rows = figures[title.lower().replace(" ", "_")]
+        yield rates_table(title, [(row["size"], _rate(row)) for row in rows], "size")
+    yield kinds_table((row["kind"], row["expected"], _rate(row["reported"])) for row in figures["kinds"])
+    if forms := figures["cost_shifts_by_form"]:
+        title = "Cost shifts that were reported, by form"
+        yield rates_table(title, [(row["form"], _rate(row)) for row in forms], "form")
+    yield counts_table(figures["false_positive_kinds"].items())
     funnel = figures["funnel"]
     steps = tuple(FunnelStep(step["step"], step["remaining"]) for step in funnel["steps"])
     yield funnel_table(Funnel(funnel["scans"], funnel["series"], steps))
 
 
-def print_against(console: Console, comparison: Comparison) -> None:
+def print_against(comparison: Comparison) -> None:
     """Print the figures that changed against an earlier result."""
-    console.print()
-    table = _table(f"Against the earlier result, {comparison.common} common runs", "", "before", "now")
-    for name in POOLED:
-        old, new = comparison.old[name], comparison.new[name]
-        table.add_row(name.replace("_", " "), share(old["value"]), share(new["value"]))
-    console.print(table)
-    if not comparison.moved:
-        console.print("No figure moved.")
-        return
-    console.print()
-    table = _table("What moved (mean of paired differences)", "scenario", "figure", "before", "now", "by")
-    for change in comparison.moved:
-        style = ("green" if change.better else "red") if change.sure else ""
-        mean = change.difference
-        table.add_row(
-            change.scenario,
-            change.figure.name,
-            _value(change.figure, change.old),
-            _value(change.figure, change.new),
-            Text(("better " if change.better else "worse ") + _mean(change.figure, mean), style=style),
-        )
-    console.print(table)
+    rows = [
+        (name.replace("_", " "), *(share(side[name]["value"]) for side in (comparison.old, comparison.new)))
+        for name in POOLED
+    ]
+    title = f"Against the earlier result, {comparison.common} common runs"
+    TextTable(title, ("", "before", "now"), rows).show()
+    if comparison.moved:
+        print_table(_MOVED, comparison.moved, title="What moved (mean of paired differences)")
+    else:
+        print_lines(["No figure moved."])
 
 
-def worth_table(whole: Mapping[str, Any], worth: Sequence[Mapping[str, Any]]) -> Table:
+def _by_how_much(change: Moved) -> str:
+    return ("better " if change.better else "worse ") + _mean(change.figure, change.difference)
+
+
+def _style(change: Moved) -> str:
+    return ("green" if change.better else "red") if change.sure else ""
+
+
+_MOVED: tuple[Column[Moved], ...] = (
+    Column("scenario"),
+    Column("figure", lambda change: change.figure.name, str),
+    Column("before", lambda change: _value(change.figure, change.old), str),
+    Column("now", lambda change: _value(change.figure, change.new), str),
+    Column("by", _by_how_much, str, _style),
+)
+
+
+def worth_table(whole: Mapping[str, Any], worth: Sequence[Mapping[str, Any]]) -> TextTable:
     """Return the pooled figures of all runs without each step, with the means of the paired differences.
 
     Args:
@@ -120,16 +104,16 @@ def worth_table(whole: Mapping[str, Any], worth: Sequence[Mapping[str, Any]]) ->
     """
     # A record of a former version has fewer figures.
     shown = [figure for figure in SHOWN if all(figure.name in step["difference"] for step in worth)]
-    table = _table("Without a step (difference to all steps)", "without", *(f.name for f in shown))
-    table.add_row("nothing", *(share(whole[_key(figure)]["value"]) for figure in shown))
+    rows = [("nothing", *(share(whole[_key(figure)]["value"]) for figure in shown))]
     for step in worth:
         cells = []
         for figure in shown:
             value = share(step["all"][_key(figure)]["value"])
             difference = step["difference"][figure.name]
             cells.append(f"{value}\n{_change(figure, Mean(**difference) if difference else None)}")
-        table.add_row(step["without"], *cells)
-    return table
+        rows.append((step["without"], *cells))
+    names = ("without", *(figure.name for figure in shown))
+    return TextTable("Without a step (difference to all steps)", names, rows)
 
 
 _KEYS = {"false per series": "false_positive_rate", "cost shifts told": "cost_shifts"}
@@ -147,13 +131,13 @@ def _change(figure: Figure, mean: Mean | None) -> str:
     return ("+" if mean.value > 0 else "") + _mean(figure, mean)
 
 
-def _means(title: str, runs: Sequence[Run], figures: Sequence[Figure]) -> Table:
-    table = _table(title, "scenario", "seeds", *(figure.name for figure in figures))
+def _means(title: str, runs: Sequence[Run], figures: Sequence[Figure]) -> TextTable:
+    rows = []
     for scenario, means in scenario_means(runs).items():
         seeds = sum(run["scenario"] == scenario for run in runs)
         cells = [NONE if (mean := means[f.name]) is None else _mean(f, mean, "\n") for f in figures]
-        table.add_row(scenario, str(seeds), *cells)
-    return table
+        rows.append((scenario, str(seeds), *cells))
+    return TextTable(title, ("scenario", "seeds", *(figure.name for figure in figures)), rows)
 
 
 def _mean(figure: Figure, mean: Mean, between: str = " ") -> str:
@@ -177,20 +161,5 @@ def _bare(figure: Figure, value: float) -> str:
     return f"{value * 100:.2g}" if abs(value) < 0.995 else f"{value * 100:.0f}"
 
 
-def _by(title: str, key: str, rows: Sequence[Mapping[str, Any]]) -> Table:
-    table = _table(title, key, "cases", "share", "95 % interval")
-    for row in rows:
-        table.add_row(row[key], *_cells(row))
-    return table
-
-
-def _cells(rate: Mapping[str, Any]) -> tuple[str, str, str]:
-    return rate_cells(Rate(rate["hits"], rate["of"]))
-
-
-def _table(title: str, first: str, *columns: str) -> Table:
-    table = titled_table(title)
-    table.add_column(first, no_wrap=True)
-    for column in columns:
-        table.add_column(column, justify="right", overflow="fold")
-    return table
+def _rate(rate: Mapping[str, Any]) -> Rate:
+    return Rate(rate["hits"], rate["of"])

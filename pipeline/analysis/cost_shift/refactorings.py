@@ -84,7 +84,6 @@ class StackSimilarity:
     beside: ElementNumbers  # with the element replaced by a sign, where other stacks are the same then
     whole: IntArray  # (stacks,) with nothing left out
     without: ElementNumbers  # with the element left out, where that is a stack: its number in ``whole``
-    vanished: BoolArray  # (labels,) beyond what chance makes of all labels
     lost: BoolArray  # (labels,) beyond what chance makes of one of them
     fresh: BoolArray  # (stacks,) that hold a new label
 
@@ -133,7 +132,6 @@ def compare_stacks(history: StackHistory, config: RefactoringConfig | None = Non
         beside=beside,
         whole=_numbered(whole),
         without=without,
-        vanished=vanished,
         lost=lost,
         fresh=index.holding(index.names[number] for number in np.flatnonzero(new).tolist()),
     )

@@ -62,7 +62,7 @@ class Look:
 def detectable_size(
     gcpu: float, after_s: float, traffic: Traffic, look: Look, config: DetectableConfig | None = None
 ) -> float:
-    """Return the smallest rise of a subroutine that is detectable, as a gCPU ratio; infinite without samples.
+    """Return the smallest rise of a subroutine that is detectable, as a gCPU ratio; infinite if none is.
 
     Args:
         gcpu: Of the subroutine before the step.
@@ -77,6 +77,8 @@ def detectable_size(
     if before <= 0 or after <= 0:
         return math.inf
     root, degrees = significant_root(traffic, look, config), traffic.degrees_of_freedom
+    if not math.isfinite(root):
+        return math.inf
     # The root strays with the estimate of the noise, too; and of two estimates, of the history's noise and of
     # that around the step, the larger counts: its mean is the expectation of the larger of two normals.
     quantile = float(special.ndtri(config.power / (1 - config.hidden))) * math.sqrt(
@@ -155,7 +157,11 @@ def samples_to_detect(
 
 
 def significant_root(traffic: Traffic, look: Look, config: DetectableConfig) -> float:
-    """Return the size of a step, in standard errors, that is significant among a scan's series."""
+    """Return the size of a step, in standard errors, that is significant among a scan's series.
+
+    It is infinite where the noise is estimated with too few degrees of freedom, as of a service that is a minute
+    old.
+    """
     bound = config.significance / max(traffic.series, 1)
     span, splits = 0.0, 1
     if look.searched:
@@ -169,7 +175,7 @@ def significant_root(traffic: Traffic, look: Look, config: DetectableConfig) -> 
         p_value = p_values(np.array([root]), degrees, np.array([span]), np.array([splits]))
         return math.log(max(float(p_value[0]), 1e-300)) - math.log(bound)
 
-    return _root(beyond, _LARGEST_ROOT)
+    return _root(beyond, _LARGEST_ROOT) if beyond(_LARGEST_ROOT) < 0 else math.inf
 
 
 def _root(function: Callable[[float], float], most: float, **options: float) -> float:

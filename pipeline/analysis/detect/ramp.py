@@ -36,7 +36,6 @@ def find_rise(
     *,
     shortest: int,
     noise: tuple[float, float] | None = None,
-    interval: IntervalConfig | None = None,
 ) -> Rise:
     """Return the window in which a series begins to rise, and its interval.
 
@@ -47,7 +46,6 @@ def find_rise(
         weights: (windows,).
         shortest: Windows that a slope must at least span to be gradual; what is shorter is a step.
         noise: The variance of a mean of weight 1 and its degrees of freedom, for the interval.
-        interval: Its settings.
     """
     if not (weights > 0).any():
         return Rise(0)
@@ -57,7 +55,7 @@ def find_rise(
     begins, ends, errors = _slopes(means[0], weight[0])
     # A step within a block looks like a slope over two.
     gradual = ends - begins > max(2, shortest // width)
-    config = interval or IntervalConfig()
+    config = IntervalConfig()
     if gradual.any() and not gradual.all():
         # A slope has one more point to place than a step (Akaike's price). A step taken for a slope begins
         # hours early, a slope for a step days late, when its cause is out of sight.

@@ -41,7 +41,6 @@ class Silenced:
 class SilencedNews:
     """Findings of a scan on a silenced regression."""
 
-    silenced: Silenced
     candidate: Candidate  # as it is now: escalated, joined by others
     joined: int  # number of series that joined it in this scan
     state: SilencedState
@@ -71,15 +70,15 @@ def decide_news(
     """
     joined = len(update.joined) if update else 0
     if update and update.kind == "resolved":
-        return SilencedNews(one, case.candidate, 0, "gone", SilenceDecision((), ()), True)
+        return SilencedNews(case.candidate, 0, "gone", SilenceDecision((), ()), True)
     if update is None and one.state == "expected" and not _is_taken_back(one, evidence):
-        return SilencedNews(one, case.candidate, 0, one.state, SilenceDecision((), ()), False)
+        return SilencedNews(case.candidate, 0, one.state, SilenceDecision((), ()), False)
     decision = decide_silence(case, evidence)
     if decision.silent:
-        return SilencedNews(one, case.candidate, joined, _step(decision), decision, update is not None)
+        return SilencedNews(case.candidate, joined, _step(decision), decision, update is not None)
     if update is None and (share_left is None or share_left < THERE):
-        return SilencedNews(one, case.candidate, joined, one.state, decision, False)
-    return SilencedNews(one, case.candidate, joined, "reported", _with_end(one, decision, evidence), True)
+        return SilencedNews(case.candidate, joined, one.state, decision, False)
+    return SilencedNews(case.candidate, joined, "reported", _with_end(one, decision, evidence), True)
 
 
 def share_left(one: Silenced, courses: Courses | None, scan: Scan) -> float | None:

@@ -35,7 +35,6 @@ class Map:
     """A trained map."""
 
     side: int
-    nodes: FloatArray  # (side * side, columns), row by row
     nearest: IntArray  # (items,) each item's node
 
 
@@ -57,7 +56,7 @@ def train_map(items: FloatArray, *, config: SomConfig | None = None) -> Map:
     for radius in _radii(side, config):
         nodes = _smoothed(reduced, nearest, side, radius, nodes)
         nearest = _nearest(reduced, nodes)
-    return Map(side, nodes, nearest)
+    return Map(side, nearest)
 
 
 def cluster_items(items: FloatArray, *, config: SomConfig | None = None) -> IntArray:

@@ -73,19 +73,16 @@ def radius(information: FloatArray, rho: FloatArray, alpha: float) -> FloatArray
     return least
 
 
-def t_p_values(
-    squared: FloatArray, trials: int, alpha: float, expected: float = EXPECTED_TRIALS
-) -> FloatArray:
-    """Return always-valid p-values of equal sides: (experiments,).
+def t_p_values(squared: FloatArray, trials: int, alpha: float) -> FloatArray:
+    """Return always-valid p-values of equal sides, tight at ``EXPECTED_TRIALS``: (experiments,).
 
     Args:
         squared: (experiments,) squared t statistics of the mean difference; may be infinite.
         trials: Number of trials behind each, at least two.
         alpha: Level at which the bound is tight.
-        expected: Number of trials at which it is tight.
     """
     degrees = trials - 1.0
-    share = float(_share_of_prior(np.array([trials]), alpha, expected)[0])
+    share = float(_share_of_prior(np.array([trials]), alpha)[0])
     with np.errstate(invalid="ignore"):
         ratio = np.where(
             np.isinf(squared), share, (1.0 + share * squared / degrees) / (1.0 + squared / degrees)
@@ -94,7 +91,7 @@ def t_p_values(
     return np.asarray(np.minimum(1.0, np.exp(-log_evidence)))
 
 
-def t_radius(trials: IntArray, alpha: float, expected: float = EXPECTED_TRIALS) -> FloatArray:
+def t_radius(trials: IntArray, alpha: float) -> FloatArray:
     """Return the t at which ``t_p_values`` reaches ``alpha``: (trials,), infinite if it never does.
 
     At 5 % it is 1.6 to 1.7 times as large as that of a single look from ten trials on, and infinite before
@@ -103,9 +100,8 @@ def t_radius(trials: IntArray, alpha: float, expected: float = EXPECTED_TRIALS) 
     Args:
         trials: Numbers of trials, at least two.
         alpha: Level of all looks together.
-        expected: Number of trials at which the bound is tight.
     """
-    share = _share_of_prior(trials, alpha, expected)
+    share = _share_of_prior(trials, alpha)
     # The ratio in ``t_p_values`` at which p is alpha; in logarithms, as a tiny alpha's square underflows.
     bound = np.exp((2.0 * np.log(alpha) + np.log(share)) / trials)
     reached = bound > share
@@ -124,9 +120,9 @@ def _log_ratio(z: FloatArray, information: FloatArray, rho: FloatArray) -> Float
     return log_ratio
 
 
-def _share_of_prior(trials: IntArray, alpha: float, expected: float) -> FloatArray:
+def _share_of_prior(trials: IntArray, alpha: float) -> FloatArray:
     """Return the prior's share of the information of prior and trials together: (trials,)."""
-    prior = expected / _spread(alpha)
+    prior = EXPECTED_TRIALS / _spread(alpha)
     return prior / (prior + trials.astype(np.float64))
 
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import click
-import orjson
 from click.core import ParameterSource
 
-from pipeline.commands.options import Duration, FiniteRange
-from pipeline.commands.shared_group import SharedGroup
-from pipeline.commands.terminal import print_note, table_console
+from pipeline.commands.lazy_group import LazyGroup
+from pipeline.commands.request import Duration, argument, json_option, option, takes
+from pipeline.commands.tables import print_json_lines
+from pipeline.commands.terminal import print_note
 from pipeline.commands.trial.covariates import with_covariates
 from pipeline.commands.trial.kept import kept
 from pipeline.commands.trial.machines import machines, match
@@ -42,7 +42,7 @@ Examples:
 """
 
 
-@click.group(cls=SharedGroup)
+@click.group(cls=LazyGroup)
 def trial() -> None:
     """Judge code before its release, by trials of the old code against the new."""
 
@@ -55,57 +55,54 @@ trial.add_command(needed)
 trial.add_command(publish)
 
 
+@dataclass(frozen=True, slots=True)
+class _PublishedRequest:
+    """Verdict that a judge has published, instead of a file."""
+
+    experiment: str | None = option(
+        metavar="NAME", help="Experiment whose published verdict is shown, instead of a file."
+    )
+    service: str | None = option(metavar="NAME", help="Service of --experiment.")
+    wait: float | None = option(kind=Duration(), help="Longest wait for the verdict on --experiment.")
+    store: str | None = option(metavar="DSN", help="Store of --experiment (SMIDGEN_STORE).")
+
+
+@dataclass(frozen=True, slots=True)
+class _JudgeRequest:
+    """How a file is judged."""
+
+    history: Path | None = option(
+        help="A/A trials of the last two weeks, in the same form: both sides ran the same code.",
+    )
+    threshold: float = option(0.01, above=0, help="Relative difference that is a regression.")
+    metric_threshold: tuple[tuple[str, float], ...] = option(
+        kind=METRIC_THRESHOLD, help="Threshold of one metric."
+    )
+    alpha: float = option(
+        0.05, above=0, most=0.5, help="Tolerated share of false alarms among the metrics that differ."
+    )
+    worse_down: tuple[str, ...] = option(
+        metavar="METRIC", help="Metric that is worse when it is lower, such as throughput."
+    )
+    model: str | None = option(metavar="NAME", help="Model for all metrics (default: the best of each).")
+    covariates: tuple[tuple[str, str], ...] = option(
+        flag="--covariate",
+        kind=Pair("METRIC=COVARIATE", empty=False),
+        help="Remove from METRIC what COVARIATE explains, which side B does not change.",
+    )
+    sequential: bool = option(help="Keep the error rates though you look after every trial.")
+
+
 @trial.command(name="verdict", epilog=_EXAMPLES)
-@click.argument("path", metavar="[FILE]", required=False, type=click.Path(path_type=Path))
-@click.option("--experiment", metavar="NAME", help="Instead of a file: what judge says of it.")
-@click.option("--service", metavar="NAME", help="Whose experiment.")
-@click.option("--wait", type=Duration(), metavar="DURATION", help="Wait so long for its verdict.")
-@click.option("--store", metavar="DSN", help="Where it is (SMIDGEN_STORE).")
-@click.option(
-    "--history",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="A/A trials of the last two weeks, in the same form: both sides ran the same code.",
-)
-@click.option(
-    "--threshold",
-    type=FiniteRange(min=0, min_open=True),
-    default=0.01,
-    show_default=True,
-    help="Relative difference that is a regression.",
-)
-@click.option(
-    "--metric-threshold", type=METRIC_THRESHOLD, multiple=True, help="That of one metric. May be repeated."
-)
-@click.option(
-    "--alpha",
-    type=FiniteRange(min=0, min_open=True, max=0.5),
-    default=0.05,
-    show_default=True,
-    help="Share of false ones among metrics that differ.",
-)
-@click.option("--worse-down", multiple=True, metavar="METRIC", help="Less of it is worse, as of throughput.")
-@click.option("--model", metavar="NAME", help="For all metrics, instead of the best of each.")
-@click.option(
-    "--covariate",
-    "covariates",
-    type=Pair("METRIC=COVARIATE", empty=False),
-    multiple=True,
-    help="Take out of METRIC what COVARIATE, which side B does not change, explains. May be repeated.",
-)
-@click.option("--sequential", is_flag=True, help="Hold the errors though you look after every trial.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a metric.")
+@takes
 @click.pass_context
 def verdict(
     context: click.Context,
-    /,
-    path: Path | None,
-    experiment: str | None,
-    service: str | None,
-    wait: float | None,
-    store: str | None,
-    as_json: bool,
-    **options: Any,
+    path: Path | None = argument(metavar="[FILE]"),
+    *,
+    published: _PublishedRequest,
+    request: _JudgeRequest,
+    as_json: bool = json_option("a metric"),
 ) -> int:
     """Say of each metric whether the new code, side B, is worse than the old, side A.
 
@@ -129,18 +126,20 @@ def verdict(
     Exit code: 0 if all metrics pass, 1 if one fails, 3 if one is not decided or there is no verdict yet, 2 on
     bad usage or a bad file.
     """
-    if (path is None) == (experiment is None):
+    if (path is None) == (published.experiment is None):
         raise click.UsageError("give a FILE, or --experiment and --service")
     if path is not None:
-        _refuse_options(context, ("service", "wait", "store"), "of --experiment")
-        verdicts = _of_file(path, **options)
+        _refuse_options(context, published, "of --experiment")
+        verdicts = _verdicts_on(path, request)
         return _said(verdicts, _decision_of(row["decision"] for row in verdicts), as_json=as_json)
-    _refuse_options(context, tuple(options), "of files: the trials say that")
+    _refuse_options(context, request, "of files: the trials say that")
+    experiment, service = str(published.experiment), published.service
     if service is None:
         raise click.UsageError("--experiment: say whose, by --service")
     from pipeline.commands.trial.waiting import await_verdict
 
-    event = await_verdict(load_settings({"store": store}, local=True), service, str(experiment), wait or 0.0)
+    settings = load_settings({"store": published.store}, local=True)
+    event = await_verdict(settings, service, experiment, published.wait or 0.0)
     if event is None:
         print_note(f"no verdict on {experiment} of {service} yet")
         return EXIT_CODES[Decision.NOT_ENOUGH]
@@ -150,27 +149,17 @@ def verdict(
     return _said(data["metrics"], Decision(data["decision"]), as_json=as_json)
 
 
-def _of_file(
-    path: Path,
-    history: Path | None,
-    threshold: float,
-    metric_threshold: tuple[tuple[str, float], ...],
-    alpha: float,
-    worse_down: tuple[str, ...],
-    model: str | None,
-    covariates: tuple[tuple[str, str], ...],
-    sequential: bool,
-) -> list[dict[str, Any]]:
+def _verdicts_on(path: Path, request: _JudgeRequest) -> list[dict[str, Any]]:
     """Return the verdicts on a file of trials."""
+    model, covariates, explained = request.model, request.covariates, dict(request.covariates)
     all_models = load_models()
     if model is not None and model not in all_models:
         raise ConfigError(f"--model: no model {model!r}; there are {listed(sorted(all_models), model)}")
-    if sequential and model:
+    if request.sequential and model:
         raise ConfigError("--sequential: has a model of its own; leave out --model")
-    if model and all_models[model].from_history and not history:
+    if model and all_models[model].from_history and not request.history:
         raise ConfigError(f"--model {model}: compares with A/A trials; give them as --history")
     named = read_named_trials(path)
-    explained = dict(covariates)
     if alone := next((metric for metric, covariate in covariates if metric == covariate), None):
         raise ConfigError(f"--covariate: {alone}: explains itself; the covariate should be another metric")
     if len(explained) < len(covariates):
@@ -181,36 +170,35 @@ def _of_file(
     metrics = with_covariates(path, named, explained)
     if model and all_models[model].by_request and not any(sides.requests for sides in metrics.values()):
         raise ConfigError(f"--model {model}: {path} has no column 'request' that says which points are pairs")
-    past = _past(history, metrics, explained) if history else {}
-    thresholds = dict(metric_threshold)
-    check_known((*thresholds, *worse_down), metrics, path)
-    usual = Bounds(threshold, alpha)
+    past = _past(request.history, metrics, explained) if request.history else {}
+    thresholds = dict(request.metric_threshold)
+    check_known((*thresholds, *request.worse_down), metrics, path)
     bounds = {
-        name: replace(
-            usual,
-            threshold=thresholds.get(name, usual.threshold),
-            direction="down" if name in worse_down else "up",
+        name: Bounds(
+            thresholds.get(name, request.threshold),
+            request.alpha,
+            "down" if name in request.worse_down else "up",
         )
         for name in metrics
     }
-    config = ModelConfig(all_models, model, sequential)
+    config = ModelConfig(all_models, model, request.sequential)
     return [verdict_to_json(verdict) for verdict in judge_trials(metrics, bounds, past, config)]
 
 
 def _said(verdicts: Sequence[Mapping[str, Any]], decision: Decision, *, as_json: bool) -> int:
     """Print verdicts and return their common exit code."""
     if as_json:
-        for row in verdicts:
-            click.echo(orjson.dumps(row).decode())
+        print_json_lines(verdicts)
     else:
-        show(table_console(), verdicts)
+        show(verdicts)
     return EXIT_CODES[decision]
 
 
-def _refuse_options(context: click.Context, names: Iterable[str], why: str) -> None:
-    for name in names:
-        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"--{name.replace('_', '-')}: {why}")
+def _refuse_options(context: click.Context, request: Any, why: str) -> None:
+    """Refuse the options of a request that are given."""
+    for field in fields(request):
+        if context.get_parameter_source(field.name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"--{field.name.replace('_', '-')}: {why}")
 
 
 def _past(path: Path, metrics: dict[str, Sides], explained: Mapping[str, str]) -> dict[str, Sides]:

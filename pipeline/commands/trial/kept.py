@@ -9,10 +9,11 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
-import orjson
 
-from pipeline.commands.options import Duration, settings_options
-from pipeline.commands.terminal import escape_controls
+from pipeline.commands.options import settings_options
+from pipeline.commands.request import Duration, json_option, option, takes
+from pipeline.commands.tables import print_json_lines
+from pipeline.commands.terminal import print_lines
 from pipeline.files.listing import listed
 from pipeline.model.clock import system_clock
 from pipeline.model.metric_kind import is_gcpu
@@ -25,11 +26,13 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--service", required=True, metavar="S", help="Whose.")
-@click.option("--span", type=Duration(), default="1d", show_default=True, help="Of stacks, the latest.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a test.")
-@settings_options("store", "workloads", "log_level")
-def kept(settings: Settings, service: str, span: float, as_json: bool) -> None:
+@takes
+def kept(
+    service: str = option(metavar="S", help="Service of the tests."),
+    span: float = option("1d", kind=Duration(), help="Time of stacks, up to now."),
+    as_json: bool = json_option("a test"),
+    settings: Settings = settings_options("store", "workloads", "log_level"),
+) -> None:
     """List the kept tests of a service: one for each regression that was fixed, and whose cause is known.
 
     A regression is fixed if a person says so and scans do not contradict, or if it is gone since a change
@@ -37,16 +40,13 @@ def kept(settings: Settings, service: str, span: float, as_json: bool) -> None:
     it is likelier than not. The test is for the subroutine that regressed, and for those of the cause that
     rose with it; endpoints are those by which production reaches them in --span.
     """
-    tests = _with_endpoints(settings, service, span)
+    tests = [kept_to_json(*test) for test in _with_endpoints(settings, service, span)]
     if as_json:
-        for test, endpoints in tests:
-            click.echo(orjson.dumps(kept_to_json(test, endpoints)).decode())
-        return
-    if not tests:
-        click.echo(f"no kept tests of {escape_controls(service)}: no fixed regression has a known cause")
-    for test, endpoints in tests:
-        for line in kept_lines(kept_to_json(test, endpoints)):
-            click.echo(escape_controls(line))
+        print_json_lines(tests)
+    elif tests:
+        print_lines(line for test in tests for line in kept_lines(test))
+    else:
+        print_lines([f"no kept tests of {service}: no fixed regression has a known cause"])
 
 
 def endpoints_of(index: StackIndex, test: KeptTest) -> tuple[EndpointImpact, ...]:

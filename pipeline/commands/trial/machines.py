@@ -9,15 +9,12 @@ from typing import Any
 
 import click
 import numpy as np
-import orjson
-from rich.box import SIMPLE
-from rich.table import Column, Table
-from rich.text import Text
 
 from pipeline.backtest.seriesfile.content import read_content
 from pipeline.backtest.tables import Columns, parse_table
-from pipeline.commands.options import FiniteRange
-from pipeline.commands.terminal import escape_controls, print_note, table_console
+from pipeline.commands.request import argument, json_option, option, takes
+from pipeline.commands.tables import Column, print_json, print_table
+from pipeline.commands.terminal import escape_controls, print_lines, print_note
 from pipeline.commands.trial.options import Pair
 from pipeline.experiments.trials.machine_spread import Level, spread_of_levels, spreads
 from pipeline.experiments.trials.machines import (
@@ -66,37 +63,31 @@ class _Names(click.ParamType):
 
 
 @click.command(name="machines", epilog=_EXAMPLES)
-@click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
-@click.option("--metric", metavar="NAME", help="Results of this metric, where the file has several.")
-@click.option(
-    "--factor",
-    "factors",
-    type=_Names(),
-    default=(),
-    help="Columns that are factors (default: all but value, metric and machine).",
-)
-@click.option(
-    "--tolerance",
-    type=FiniteRange(min=0, max=1),
-    default=0.02,
-    show_default=True,
-    help="Share of the variance by which the factors chosen may explain less than all.",
-)
-@click.option(
-    "--ratio",
-    type=FiniteRange(min=1),
-    default=1.5,
-    show_default=True,
-    help="Machines are to be avoided if they spread by more than so many times as much as others.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@takes
 def machines(
-    path: Path,
-    metric: str | None,
-    factors: tuple[str, ...],
-    tolerance: float,
-    ratio: float,
-    as_json: bool,
+    path: Path = argument(metavar="FILE"),
+    metric: str | None = option(
+        metavar="NAME", help="Metric whose results are used, where the file has several."
+    ),
+    factors: tuple[str, ...] = option(
+        (),
+        flag="--factor",
+        kind=_Names(),
+        multiple=False,
+        help="Columns that are factors (default: all but value, metric and machine).",
+    ),
+    tolerance: float = option(
+        0.02,
+        least=0,
+        most=1,
+        help="Share of the variance that the chosen factors may leave unexplained, beside all factors.",
+    ),
+    ratio: float = option(
+        1.5,
+        least=1,
+        help="Spread, as a multiple of the other machines' spread, above which machines are to be avoided.",
+    ),
+    as_json: bool = json_option(),
 ) -> None:
     """Say which factors of machines explain how results differ, and which machines to avoid.
 
@@ -122,35 +113,28 @@ def machines(
         _quantiles(spreads(values, columns.texts(MACHINE).codes[rows])) if MACHINE in columns.names else None
     )
     if as_json:
-        click.echo(orjson.dumps(_to_json(chosen, upper, levels, like, same)).decode())
+        print_json(_to_json(chosen, upper, levels, like, same))
     else:
         _show(chosen, upper, levels, like, same)
 
 
 @click.command(name="match", epilog=_MATCH_EXAMPLES)
-@click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
-@click.option(
-    "--factor", "factors", type=_Names(), required=True, help="Columns in which machines must match."
-)
-@click.option(
-    "--avoid",
-    "avoided",
-    type=Pair("FACTOR=LEVEL"),
-    multiple=True,
-    help="Leave out such machines. May be repeated.",
-)
-@click.option(
-    "--pairs", type=click.IntRange(min=1), default=1, show_default=True, help="How many trials are planned."
-)
-@click.option("--seed", type=click.IntRange(min=0), default=None, help="Draw the same pairs again.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a pair.")
+@takes
 def match(
-    path: Path,
-    factors: tuple[str, ...],
-    avoided: tuple[tuple[str, str], ...],
-    pairs: int,
-    seed: int | None,
-    as_json: bool,
+    path: Path = argument(metavar="FILE"),
+    factors: tuple[str, ...] = option(
+        flag="--factor",
+        kind=_Names(),
+        multiple=False,
+        required=True,
+        help="Columns in which machines must match.",
+    ),
+    avoided: tuple[tuple[str, str], ...] = option(
+        flag="--avoid", kind=Pair("FACTOR=LEVEL"), help="Level whose machines are left out."
+    ),
+    pairs: int = option(1, least=1, help="Number of pairs."),
+    seed: int | None = option(least=0, help="Seed of the draw: the same seed draws the same pairs."),
+    as_json: bool = json_option("a pair"),
 ) -> int:
     """Draw pairs of machines for trials: they match in the factors, sides are drawn by chance.
 
@@ -176,9 +160,9 @@ def match(
     for a, b in rows[matched].tolist():
         sides = {"a": machine.values[machine.codes[a]], "b": machine.values[machine.codes[b]]}
         if as_json:
-            click.echo(orjson.dumps(sides).decode())
+            print_json(sides)
         else:
-            click.echo(f"{escape_controls(sides['a'])}\t{escape_controls(sides['b'])}")
+            click.echo("\t".join(map(escape_controls, sides.values())))
     if len(matched) < pairs:
         print_note(f"only {len(matched)} pairs of {len(rows)} machines match in {listed(factors)}")
     return 0 if len(matched) == pairs else 1
@@ -248,28 +232,29 @@ def _written(quantiles: Quantiles) -> str:
     )
 
 
+_COLUMNS: tuple[Column[Level], ...] = (
+    Column("factor"),
+    Column("level"),
+    Column("results", form=",d"),
+    Column("spread", form=".1%"),
+    Column("of matching", "matched", ".1%"),
+    Column("", lambda level: "avoid" if level.avoid else ""),
+)
+
+
 def _show(chosen: Explained, upper: Explained, levels: list[Level], like: Quantiles, same: Quantiles) -> None:
-    console = table_console()
-    names = ", ".join(map(escape_controls, chosen.factors))
-    lines = [
-        f"machines should match in {names}, which explain {chosen.share:.1%} of the variance"
-        if names
-        else "no factor explains how results differ: any machines match",
-        f"all factors explain {upper.share:.1%}",
-        f"spread among machines that match: {_written(like)}",
-    ]
-    if same:
-        lines.append(f"spread of one machine: {_written(same)}")
-    for line in lines:
-        console.print(line, soft_wrap=True)
-    heads = (Column(name, justify="right") for name in ("results", "spread", "of matching"))
+    names = ", ".join(chosen.factors)
+    match = f"machines should match in {names}, which explain {chosen.share:.1%} of the variance"
+    print_lines(
+        (
+            match if names else "no factor explains how results differ: any machines match",
+            f"all factors explain {upper.share:.1%}",
+            f"spread among machines that match: {_written(like)}",
+            *([f"spread of one machine: {_written(same)}"] if same else ()),
+        )
+    )
     factors = upper.factors
-    table = Table("factor", "level", *heads, "", box=SIMPLE)
-    for row in sorted(levels, key=lambda entry: (factors.index(entry.factor), -entry.spread)):
-        figures = (f"{share:.1%}" if np.isfinite(share) else "?" for share in (row.spread, row.matched))
-        name, level = (Text(escape_controls(text)) for text in (row.factor, row.level))
-        table.add_row(name, level, f"{row.results:,}", *figures, "avoid" if row.avoid else "")
-    console.print(table)
+    print_table(_COLUMNS, sorted(levels, key=lambda level: (factors.index(level.factor), -level.spread)))
 
 
 def _to_json(

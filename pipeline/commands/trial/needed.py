@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
-import orjson
-from rich.bar import Bar
-from rich.box import SIMPLE
-from rich.console import Console
-from rich.table import Column, Table
-from rich.text import Text
 
-from pipeline.commands.options import FiniteRange
-from pipeline.commands.terminal import escape_controls, print_note, table_console
+from pipeline.commands.request import argument, json_option, option, takes
+from pipeline.commands.tables import Column, print_json_lines, print_table
+from pipeline.commands.terminal import print_lines, print_note
 from pipeline.commands.trial.reading import read_trials
 from pipeline.experiments.trials.needed import MOST_TRIALS, half_widths, trials_needed
 from pipeline.experiments.trials.verdict import steady_differences
@@ -49,24 +45,20 @@ class _Needed:
 
 
 @click.command(name="needed", epilog=_EXAMPLES)
-@click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
-@click.option(
-    "--threshold",
-    "thresholds",
-    type=FiniteRange(min=0, min_open=True),
-    multiple=True,
-    help="Relative difference that is to be seen. May be repeated (default: from 10 % to 0.01 %).",
-)
-@click.option(
-    "--alpha",
-    type=FiniteRange(min=0, min_open=True, max=0.5),
-    default=0.05,
-    show_default=True,
-    help="Chance that an interval misses the true difference.",
-)
-@click.option("--sequential", is_flag=True, help="Hold the errors though you look after every trial.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a metric.")
-def needed(path: Path, thresholds: tuple[float, ...], alpha: float, sequential: bool, as_json: bool) -> None:
+@takes
+def needed(
+    path: Path = argument(metavar="FILE"),
+    thresholds: tuple[float, ...] = option(
+        flag="--threshold",
+        above=0,
+        help="Relative difference to be seen (default: from 10 % to 0.01 %).",
+    ),
+    alpha: float = option(
+        0.05, above=0, most=0.5, help="Chance that an interval misses the true difference."
+    ),
+    sequential: bool = option(help="Keep the error rates though you look after every trial."),
+    as_json: bool = json_option("a metric"),
+) -> None:
     """Say how many trials an experiment needs until a difference of some size shows.
 
     FILE holds A/A trials, in which both sides ran the same code, in the form of `smidgen trial verdict`. Each
@@ -80,38 +72,34 @@ def needed(path: Path, thresholds: tuple[float, ...], alpha: float, sequential: 
             print_note(f"{metric}: fewer than two trials became steady, which say nothing of their spread")
             continue
         trials = {
-            one: trials_needed(differences, one, alpha, sequential=sequential)
-            for one in dict.fromkeys(thresholds or THRESHOLDS)
+            threshold: trials_needed(differences, threshold, alpha, sequential=sequential)
+            for threshold in dict.fromkeys(thresholds or THRESHOLDS)
         }
         rows.append(_Needed(metric, differences, trials, half_widths(differences, SHOWN, 1.0 - alpha)))
     if not rows:
         raise ConfigError(f"{path}: no metric has two A/A trials that became steady")
     if as_json:
-        for one in rows:
-            click.echo(orjson.dumps(_to_json(one)).decode())
+        print_json_lines(map(_to_json, rows))
     else:
-        console = table_console()
-        for one in rows:
-            _show(console, one)
+        for row in rows:
+            _show(row)
 
 
-def _show(console: Console, row: _Needed) -> None:
+def _show(row: _Needed) -> None:
     spread = float(np.sqrt(np.mean(np.square(row.differences))))
-    console.print(
-        Text(f"{escape_controls(row.metric)}: {len(row.differences)} A/A trials differ by {spread:.3%}"),
-        soft_wrap=True,
+    widest = float(row.half_widths[0]) or 1.0
+    print_lines([f"{row.metric}: {len(row.differences)} A/A trials differ by {spread:.3%}"])
+    intervals: tuple[Column[tuple[int, float]], ...] = (
+        Column("trials", itemgetter(0), "d"),
+        Column("interval", itemgetter(1), "± {:.3%}".format),
+        Column("", lambda interval: "█" * round(_BAR * interval[1] / widest)),
     )
-    curve = Table(Column("trials", justify="right"), Column("interval", justify="right"), "", box=SIMPLE)
-    for count, half in zip(SHOWN.tolist(), row.half_widths.tolist(), strict=True):
-        widest = float(row.half_widths[0]) or 1.0
-        curve.add_row(str(count), f"± {half:.3%}", Bar(widest, 0, half, width=_BAR))
-    console.print(curve)
-    wanted = Table(box=SIMPLE, show_header=False)
-    wanted.add_row("to see", *(f"{threshold * 100:.4g} %" for threshold in row.trials))
-    wanted.add_row(
-        "trials", *(f"{count:,}" if count else f"> {MOST_TRIALS:,}" for count in row.trials.values())
+    print_table(intervals, zip(SHOWN.tolist(), row.half_widths.tolist(), strict=True))
+    sizes: tuple[Column[tuple[float, int | None]], ...] = (
+        Column("to see", lambda size: f"{size[0] * 100:.4g} %", str),
+        Column("trials", lambda size: f"{size[1]:,}" if size[1] else f"> {MOST_TRIALS:,}", str),
     )
-    console.print(wanted)
+    print_table(sizes, row.trials.items())
 
 
 def _to_json(row: _Needed) -> dict[str, Any]:

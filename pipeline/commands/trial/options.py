@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from pipeline.commands.options import FiniteRange
+from pipeline.commands.request import FiniteRange
 from pipeline.files.listing import listed
 from pipeline.model.errors import ConfigError
 

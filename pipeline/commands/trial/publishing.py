@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import click
 import numpy as np
 
-from pipeline.commands.options import Moment, settings_options
+from pipeline.commands.options import settings_options
+from pipeline.commands.request import Moment, argument, option, takes
 from pipeline.commands.terminal import escape_controls
 from pipeline.commands.trial.options import METRIC_THRESHOLD, Pair, check_known
 from pipeline.commands.trial.reading import NamedTrials, read_named_trials
@@ -28,93 +30,89 @@ _STEP_S = 0.001
 """Seconds between the ends of a file's trials: the store keeps milliseconds."""
 
 
+@dataclass(frozen=True, slots=True)
+class _PublishRequest:
+    path: Path = argument(metavar="FILE")
+    service: str = option(metavar="NAME", help="Service whose code is tried.")
+    experiment: str = option(metavar="NAME", help="Name of the experiment, such as the change.")
+    same_code: bool = option(help="Both sides ran the same code: A/A trials, by which models are chosen.")
+    release_a: str = option("", metavar="NAME", help="Release that side A ran.")
+    release_b: str = option("", metavar="NAME", help="Release that side B ran.")
+    factors: tuple[tuple[str, str], ...] = option(
+        flag="--factor", kind=Pair(), help="Property of the machine."
+    )
+    metric_threshold: tuple[tuple[str, float], ...] = option(
+        kind=METRIC_THRESHOLD, help="Threshold of a metric, instead of 0.01."
+    )
+    worse_down: tuple[str, ...] = option(
+        metavar="METRIC", help="Metric that is worse when it is lower, such as throughput."
+    )
+    time: float | None = option(kind=Moment(), help="Time at which the last trial ended (default: now).")
+    more: bool = option(help="Leave the experiment open: more trials follow.")
+    sequential: bool = option(help="Judge after every trial, and end once it is decided.")
+
+
 @click.command(epilog=_EXAMPLES)
-@click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
-@click.option("--service", required=True, metavar="NAME", help="Whose code is tried.")
-@click.option("--experiment", required=True, metavar="NAME", help="Its name, such as the change.")
-@click.option("--same-code", is_flag=True, help="A/A trials, by which models are chosen: one code.")
-@click.option("--release-a", default="", metavar="NAME", help="What side A ran.")
-@click.option("--release-b", default="", metavar="NAME", help="What side B ran.")
-@click.option("--factor", "factors", type=Pair(), multiple=True, help="Of the machine. May be repeated.")
-@click.option(
-    "--metric-threshold", type=METRIC_THRESHOLD, multiple=True, help="That of a metric, instead of 0.01."
-)
-@click.option("--worse-down", multiple=True, metavar="METRIC", help="Less of it is worse, as of throughput.")
-@click.option("--time", type=Moment(), metavar="TIME", help="When the last trial ended (default: now).")
-@click.option("--more", is_flag=True, help="More trials follow: do not end the experiment.")
-@click.option("--sequential", is_flag=True, help="Judge after every trial, and end once it is decided.")
-@settings_options("broker", "topics", "idempotent_producer", "log_level")
+@takes
 def publish(
-    settings: Settings,
-    path: Path,
-    service: str,
-    experiment: str,
-    time: float | None,
-    more: bool,
-    metric_threshold: tuple[tuple[str, float], ...],
-    worse_down: tuple[str, ...],
-    **options: Any,
+    request: _PublishRequest,
+    settings: Settings = settings_options("broker", "topics", "idempotent_producer", "log_level"),
 ) -> None:
     """Send the trials of FILE to `smidgen worker judge`, and that the experiment has ended.
 
     FILE is as that of `smidgen trial verdict`. Sending it twice changes nothing but the time of its trials.
     """
-    metrics = read_named_trials(path)
-    check_known((*dict(metric_threshold), *worse_down), metrics, path)
+    metrics = read_named_trials(request.path)
+    check_known((*dict(request.metric_threshold), *request.worse_down), metrics, request.path)
     now = system_clock()
-    end = now if time is None else time
-    meant = {name: (dict(metric_threshold).get(name, 0.0), name in worse_down) for name in metrics}
-    sides = _sides(metrics, meant, end, {"service": service, "experiment": experiment, **options})
+    end = now if request.time is None else request.time
+    sides = _sides(request, metrics, end)
     messages: list[TrialSide | ExperimentEnd] = [*sides]
-    if not more:
-        messages.append(ExperimentEnd(service, experiment, end, len(sides) // 2))
+    if not request.more:
+        messages.append(ExperimentEnd(request.service, request.experiment, end, len(sides) // 2))
     try:
         for message in messages:
             decode_trial(encode_trial(message), now=now)
     except InvalidMessage as error:
         raise ConfigError(str(error)) from None
     _send([trial_message(message) for message in messages], settings)
-    ending = "" if more else ", and its end"
-    click.echo(f"{len(sides) // 2} trials of {escape_controls(experiment)} sent{ending}")
+    ending = "" if request.more else ", and its end"
+    click.echo(f"{len(sides) // 2} trials of {escape_controls(request.experiment)} sent{ending}")
 
 
-def _sides(
-    metrics: dict[str, NamedTrials],
-    meant: dict[str, tuple[float, bool]],
-    end: float,
-    options: dict[str, Any],
-) -> list[TrialSide]:
+def _sides(request: _PublishRequest, metrics: dict[str, NamedTrials], end: float) -> list[TrialSide]:
     """Return both sides of every trial of a file, in its order."""
     names = list(dict.fromkeys(trial for points in metrics.values() for trial in points.trials))
     rows = {name: {trial: row for row, trial in enumerate(points.trials)} for name, points in metrics.items()}
-    points = []
+    thresholds = dict(request.metric_threshold)
+    sides = []
     for number, trial in enumerate(names):
         for side in get_args(SideName):
             measured = tuple(
                 TrialMetric(
                     name,
-                    _points(metric_points, side, rows[name][trial]),
-                    threshold=meant[name][0],
-                    direction="down" if meant[name][1] else "up",
+                    _points(points, side, rows[name][trial]),
+                    threshold=thresholds.get(name, 0.0),
+                    direction="down" if name in request.worse_down else "up",
                 )
-                for name, metric_points in metrics.items()
+                for name, points in metrics.items()
                 if trial in rows[name]
             )
-            points.append(
+            sides.append(
                 TrialSide(
-                    service=options["service"],
-                    experiment=options["experiment"],
+                    service=request.service,
+                    experiment=request.experiment,
                     trial=trial,
                     side=side,
-                    kind="A/A" if options["same_code"] else "A/B",
+                    kind="A/A" if request.same_code else "A/B",
                     time=end - _STEP_S * (len(names) - 1 - number),
                     metrics=measured,
-                    release=options["release_a" if side == "A" else "release_b"],
-                    factors=dict(options["factors"]),
-                    sequential=options["sequential"],
+                    release=request.release_a if side == "A" else request.release_b,
+                    factors=dict(request.factors),
+                    sequential=request.sequential,
                 )
             )
-    return points
+    return sides
 
 
 def _points(named_trials: NamedTrials, side: str, row: int) -> FloatArray:

@@ -33,9 +33,9 @@ class NamedTrials:
     sides: Sides
 
 
-def read_trials(path: Path, metrics: Container[str] | None = None) -> dict[str, Sides]:
+def read_trials(path: Path) -> dict[str, Sides]:
     """Return the points of each metric of a file of trials; see read_named_trials."""
-    return {name: trials.sides for name, trials in read_named_trials(path, metrics).items()}
+    return {name: trials.sides for name, trials in read_named_trials(path).items()}
 
 
 def read_named_trials(path: Path, metrics: Container[str] | None = None) -> dict[str, NamedTrials]:

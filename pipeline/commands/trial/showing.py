@@ -5,41 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rich.box import SIMPLE
-from rich.console import Console
-from rich.table import Column, Table
-from rich.text import Text
-
-from pipeline.commands.terminal import escape_controls
+from pipeline.commands.tables import NONE, Column, print_table
+from pipeline.commands.terminal import print_lines
 from pipeline.experiments.trials.covariate import FEWEST_PAST, FEWEST_TRIALS, Use
-
-_FIGURES = ("A", "B", "difference", "interval", "p", "trials")
 
 Row = Mapping[str, Any]
 """Verdict on one metric, as ``pipeline.messages.trials.verdict_to_json`` returns it and events hold it."""
 
 
-def show(console: Console, verdicts: Sequence[Row]) -> None:
+def show(verdicts: Sequence[Row]) -> None:
     """Print one row per metric, and remarks on the trials."""
-    table = Table("metric", "verdict", *(Column(name, justify="right") for name in _FIGURES), box=SIMPLE)
-    for verdict in verdicts:
-        table.add_row(
-            Text(escape_controls(verdict["metric"])),
-            verdict["decision"],
-            _figure(verdict["mean_a"], ".5g"),
-            _figure(verdict["mean_b"], ".5g"),
-            _percent(verdict["difference"]),
-            f"{_percent(verdict['low'])} to {_percent(verdict['high'])}",
-            _figure(verdict["p_value"], ".2g"),
-            f"{verdict['trials']} of {verdict['trials_needed'] or 'more'}",
-        )
-    console.print(table)
-    for verdict in verdicts:
-        console.print(
-            f"{escape_controls(verdict['metric'])}: {'; '.join(_remarks(verdict))}",
-            soft_wrap=True,
-            markup=False,
-        )
+    print_table(_COLUMNS, verdicts)
+    print_lines(f"{verdict['metric']}: {'; '.join(_remarks(verdict))}" for verdict in verdicts)
 
 
 def _remarks(verdict: Row) -> list[str]:
@@ -77,7 +54,7 @@ def _about_covariate(verdict: Row) -> list[str]:
     covariate = verdict.get("covariate")
     if not covariate:
         return []
-    name, fell = escape_controls(covariate["covariate"]), covariate["variance_fell"]
+    name, fell = covariate["covariate"], covariate["variance_fell"]
     changed = f"{name} itself differs by {_percent(covariate['difference'])} (p {covariate['p_value']:.2g})"
     texts = {
         Use.HISTORY: f"adjusted by {name}: the variance of A/A trials' differences fell by {fell:.0%}",
@@ -91,8 +68,16 @@ def _about_covariate(verdict: Row) -> list[str]:
 
 
 def _percent(share: float | None) -> str:
-    return _figure(share, "+.2%")
+    return NONE if share is None else f"{share:+.2%}"
 
 
-def _figure(value: float | None, form: str) -> str:
-    return "?" if value is None else format(value, form)
+_COLUMNS: tuple[Column[Row], ...] = (
+    Column("metric"),
+    Column("verdict", "decision"),
+    Column("A", "mean_a", ".5g"),
+    Column("B", "mean_b", ".5g"),
+    Column("difference", form="+.2%"),
+    Column("interval", lambda row: f"{_percent(row['low'])} to {_percent(row['high'])}", str),
+    Column("p", "p_value", ".2g"),
+    Column("trials", lambda row: f"{row['trials']} of {row['trials_needed'] or 'more'}", str),
+)

@@ -7,14 +7,13 @@ domains have in common; ``rules`` lists by language what is taken away.
 
 from pipeline.counting.names.brackets import outline
 from pipeline.counting.names.generics import forms_of
-from pipeline.counting.names.naming import NO_NAMING, Naming, Namings, Pattern, check_pattern, rules_without
+from pipeline.counting.names.naming import Naming, Namings, Pattern, check_pattern, rules_without
 from pipeline.counting.names.owners import method_of, owner_of
 from pipeline.counting.names.present import PresentNames
 from pipeline.counting.names.rule import Rule
 from pipeline.counting.names.rules import RULES, VERSION
 
 __all__ = [
-    "NO_NAMING",
     "RULES",
     "VERSION",
     "Naming",

@@ -10,7 +10,7 @@ MANAGED: tuple[Rule, ...] = (
     Rule(
         "class-descriptor",
         "Java",
-        "that a name is written as the JVM describes a class, as perf-map-agent does: Lcom/acme/Shop;::total",
+        # that a name is written as the JVM describes a class, as perf-map-agent does: Lcom/acme/Shop;::total
         (";::", ";."),
         cut((r"^L([\w/$.-]+);(?:::|\.)(?=[\w$<])", r"\1.")),
         sign=r"^L[\w/$.-]+;",
@@ -18,7 +18,7 @@ MANAGED: tuple[Rule, ...] = (
     Rule(
         "jvm-lambda",
         "Java",
-        "the number and address of a lambda's class: $$Lambda$123/0x00007f1c2401a840",
+        # the number and address of a lambda's class: $$Lambda$123/0x00007f1c2401a840
         ("$$Lambda",),
         cut(
             (
@@ -31,7 +31,7 @@ MANAGED: tuple[Rule, ...] = (
     Rule(
         "hidden-class",
         "Java",
-        "the address or number of a hidden class",
+        # the address or number of a hidden class
         ("/", "+0x", ".0x"),
         cut(
             (r"(?<=[\w$])[/.+]0x[0-9a-fA-F]{6,16}(?=[./(]|$)", ""),
@@ -43,7 +43,7 @@ MANAGED: tuple[Rule, ...] = (
     Rule(
         "signature",
         "Java",
-        "the signature of a method: (Ljava/lang/String;I)V",
+        # the signature of a method: (Ljava/lang/String;I)V
         ("(",),
         cut(
             (_DESCRIPTOR + r"\)\[*(?:[VBCDFIJSZ]|L[\w/$.-]+;?)$", ""),
@@ -53,7 +53,7 @@ MANAGED: tuple[Rule, ...] = (
     Rule(
         "lambda-method",
         "Java, Kotlin, Scala",
-        "the number of a lambda's method, which belongs to the method around it: lambda$total$3",
+        # the number of a lambda's method, which belongs to the method around it: lambda$total$3
         ("lambda", "$anonfun"),
         cut(
             (r"\.lambda\$new\$\d+$", ".<init>"),
@@ -69,7 +69,7 @@ MANAGED: tuple[Rule, ...] = (
     Rule(
         "accessor",
         "Java",
-        "the number of a class that reflection generates",
+        # the number of a class that reflection generates
         ("Accessor",),
         cut((r"(Generated(?:Method|Constructor|SerializationConstructor)Accessor)\d+", r"\1")),
         sign=r"Accessor\d",
@@ -77,7 +77,7 @@ MANAGED: tuple[Rule, ...] = (
     Rule(
         "proxy",
         "Java",
-        "the number of a proxy's class and of its module",
+        # the number of a proxy's class and of its module
         ("$Proxy", "proxy"),
         cut((r"\$Proxy\d+", "$Proxy"), (r"\bjdk([./])proxy\d+(?=[./])", r"jdk\1proxy")),
         sign=r"[Pp]roxy\d",
@@ -85,7 +85,7 @@ MANAGED: tuple[Rule, ...] = (
     Rule(
         "generated-class",
         "Java",
-        "the hash of a class that CGLIB, Byte Buddy, Javassist or a mock library generates",
+        # the hash of a class that CGLIB, Byte Buddy, Javassist or a mock library generates
         ("$$", "$ByteBuddy", "$HibernateProxy", "$MockitoMock", "_$$_"),
         cut(
             (r"\$\$((?:\w*By)?\w*CGLIB|\w*ByGuice|FastClass\w*)\$\$[0-9a-fA-F]+", r"$$\1"),
@@ -96,7 +96,7 @@ MANAGED: tuple[Rule, ...] = (
     Rule(
         "gensym",
         "Clojure",
-        "the number of a generated name: fn__1234, eval1234",
+        # the number of a generated name: fn__1234, eval1234
         ("__", "$eval"),
         cut((r"(\$[a-zA-Z_][\w]*?)__\d+(?=[.$]|$)", r"\1"), (r"\$eval\d+(?=[.$]|$)", "$eval")),
         sign=r"__\d|\$eval\d",
@@ -104,28 +104,28 @@ MANAGED: tuple[Rule, ...] = (
     Rule(
         "jit-tier",
         "JavaScript",
-        "how far V8 has compiled a function: LazyCompile:*, JS:~",
+        # how far V8 has compiled a function: LazyCompile:*, JS:~
         (":*", ":~", ":^", ":+", ":'", "LazyCompile:", "Function:"),
         cut((r"^(?:LazyCompile|Function|JS|Script|Eval):(?!:)[*~^+']*(?=.)", "JS:")),
     ),
     Rule(
         "bound",
         "JavaScript",
-        "that a function is bound or async",
+        # that a function is bound or async
         ("bound ", "async "),
         cut((r"^(?:bound |async )+(?=[\w$#<(])", "")),
     ),
     Rule(
         "bundle-hash",
         "JavaScript",
-        "the content hash of a bundle's file",
+        # the content hash of a bundle's file
         (".js", ".mjs", ".cjs"),
         cut((r"[.-](?=[0-9a-f]*\d)[0-9a-f]{8,32}(?=(?:\.min)?\.[mc]?js\b)", "")),
     ),
     Rule(
         "php-closure",
         "PHP",
-        "the line of a closure or anonymous class",
+        # the line of a closure or anonymous class
         ("{closure:", "@anonymous"),
         cut(
             (r"^\{closure:([^/{}]+?)\(\):\d+\}$", r"\1"),
@@ -136,7 +136,7 @@ MANAGED: tuple[Rule, ...] = (
     Rule(
         "state-machine",
         ".NET",
-        "the classes that C# makes of lambdas, local functions and async methods",
+        # the classes that C# makes of lambdas, local functions and async methods
         (">d__", ">b__", ">g__"),
         cut(
             (r"[.+]<>c(?:__DisplayClass\d+_\d+)?(?=[.+]<)", ""),
@@ -147,28 +147,28 @@ MANAGED: tuple[Rule, ...] = (
     Rule(
         "dynamic-method",
         ".NET",
-        "the number of a method that is generated at run time",
+        # the number of a method that is generated at run time
         ("lambda_method",),
         cut((r"\blambda_method\d+", "lambda_method")),
     ),
     Rule(
         "net-type",
         ".NET",
-        "the types of a generic: List`1[System.__Canon]",
+        # the types of a generic: List`1[System.__Canon]
         ("`",),
         cut((r"(`\d+)\[[^()]*?\]+(?=[.+(!]|$)", r"\1")),
     ),
     Rule(
         "notebook",
         "Python",
-        "the process and cell of a notebook",
+        # the process and cell of a notebook
         ("ipykernel", "ipython-input"),
         cut((r"\bipykernel_\d+\.\d+", "ipykernel"), (r"<ipython-input-[\w-]+>", "<ipython-input>")),
     ),
     Rule(
         "ruby-block",
         "Ruby",
-        "blocks, which belong to the method around them",
+        # blocks, which belong to the method around them
         (" in ",),
         cut((r"^(?:(?:block|rescue|ensure)(?: \(\d+ levels\))? in )+(?=\S)", "")),
     ),

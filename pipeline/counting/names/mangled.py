@@ -36,7 +36,7 @@ MANGLED: tuple[Rule, ...] = (
     Rule(
         "linked",
         "C, C++, Rust",
-        "versions of a library's symbols and stubs that lead to them: memcpy@@GLIBC_2.14, memcpy@plt",
+        # versions of a library's symbols and stubs that lead to them: memcpy@@GLIBC_2.14, memcpy@plt
         ("@",),
         cut((r"(?<=[\w)>\]])@(?:plt|@?[A-Z][A-Z0-9_]*_\d[\d.]*)$", "")),
         sign=r"@plt$|@[A-Z][A-Z0-9_]*_\d[\d.]*$",
@@ -44,7 +44,7 @@ MANGLED: tuple[Rule, ...] = (
     Rule(
         "mangled",
         "C++, Rust",
-        "mangling: _ZN4shop4Cart3addEv, _RNvNtC4shop4cart3add, ?add@Cart@shop@@QEAAXXZ",
+        # mangling: _ZN4shop4Cart3addEv, _RNvNtC4shop4cart3add, ?add@Cart@shop@@QEAAXXZ
         ("_Z", "_R", "?"),
         _demangled,
         sign=_SIGN,

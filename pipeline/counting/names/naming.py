@@ -149,10 +149,6 @@ class Naming:
         return ruled
 
 
-NO_NAMING = Naming(rules=())
-"""Every frame is its own symbol."""
-
-
 @dataclass(frozen=True, slots=True)
 class Namings:
     """The naming of every service."""

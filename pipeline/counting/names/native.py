@@ -58,7 +58,7 @@ NATIVE: tuple[Rule, ...] = (
     Rule(
         "clone",
         "C, C++",
-        "the numbers of a compiler's copies and parts: .constprop.0, .isra.0, .part.1, .cold, .llvm.123",
+        # the numbers of a compiler's copies and parts: .constprop.0, .isra.0, .part.1, .cold, .llvm.123
         (".", "[clone"),
         cut(
             (r"(?<=.) \[clone \.[^\[\]]+\]", ""),
@@ -76,7 +76,7 @@ NATIVE: tuple[Rule, ...] = (
     Rule(
         "local-lambda",
         "C++",
-        "the number of Clang's and Microsoft's lambdas",
+        # the number of Clang's and Microsoft's lambdas
         ("::$_", "<lambda"),
         cut(
             (r"::\$_\d+(?:::(?:operator\(\)|__invoke)(?:<[^()]*>)?)?(?=\W|$)", ""),
@@ -87,7 +87,7 @@ NATIVE: tuple[Rule, ...] = (
     Rule(
         "go-closure",
         "Go",
-        "closures and wrappers, which belong to the function around them: .func1.2, .gowrap1, -fm",
+        # closures and wrappers, which belong to the function around them: .func1.2, .gowrap1, -fm
         (".func", ".gowrap", ".deferwrap", "-fm", "-range"),
         _without_go_closure,
         sign=r"\.(?:func|gowrap|deferwrap)\d|-fm$|-range\d",
@@ -95,14 +95,14 @@ NATIVE: tuple[Rule, ...] = (
     Rule(
         "go-shape",
         "Go",
-        "the types of a generic function, which Go itself shortens to [...]",
+        # the types of a generic function, which Go itself shortens to [...]
         ("[go.shape.",),
         cut((r"\[go\.shape\.[^()]*\](?=[.)]|$)", "[...]")),
     ),
     Rule(
         "rust-escape",
         "Rust",
-        "the escapes of half demangled names: $LT$, $u20$",
+        # the escapes of half demangled names: $LT$, $u20$
         ("$",),
         _with_rust_signs,
         sign=r"\$(?:[LG]T|[LR]P|RF|BP|C|u\w\w)\$",
@@ -110,7 +110,7 @@ NATIVE: tuple[Rule, ...] = (
     Rule(
         "rust-hash",
         "Rust",
-        "the hash of a build",
+        # the hash of a build
         ("::h", "17h", "["),
         cut(
             (r"(?<=.)::h[0-9a-f]{16}(?![0-9a-zA-Z_])", ""),
@@ -122,7 +122,7 @@ NATIVE: tuple[Rule, ...] = (
     Rule(
         "rust-closure",
         "Rust",
-        "closures, which belong to the function around them, and the numbers of impl blocks",
+        # closures, which belong to the function around them, and the numbers of impl blocks
         ("{",),
         cut(
             (r"(?<=.)::\{\{(?:closure|closure_env|impl|constant)\}\}", ""),
@@ -133,14 +133,14 @@ NATIVE: tuple[Rule, ...] = (
     Rule(
         "swift-closure",
         "Swift",
-        "closures, which belong to the function around them",
+        # closures, which belong to the function around them
         ("closure #",),
         cut((r"^(?:closure #\d+ (?:\([^()]*\) (?:-> \S+ )?)?in )+(?=\S)", ""), (r" -> [^()]*$", "")),
     ),
     Rule(
         "stamp",
         "Julia, OCaml",
-        "the number that a compiler ends a name with",
+        # the number that a compiler ends a name with
         ("julia_", "jfptr_", "japi1_", "caml"),
         cut(
             (r"^((?:julia|jfptr|japi1)_.+?)(?:_\d+)+$", r"\1"),
@@ -150,7 +150,7 @@ NATIVE: tuple[Rule, ...] = (
     Rule(
         "arguments",
         "C++, Rust, Java, .NET",
-        "arguments, type parameters, return types, ABI tags and lambdas",
+        # arguments, type parameters, return types, ABI tags and lambdas
         ("<", "(", "{lambda", "'lambda", "[abi:"),
         outline,
     ),

@@ -11,14 +11,13 @@ from dataclasses import dataclass
 class Rule:
     """One thing that is taken away from names.
 
-    ``key`` is what a file of names switches it off by; ``removes`` is one phrase for people. ``sign`` is a
-    regular expression that is found in every name which the rule changes, for rules whose hints are in many
-    others too. A name without any rule's sign is its own symbol.
+    ``key`` is what a file of names switches it off by. ``sign`` is a regular expression that matches every
+    name which the rule changes, for rules whose hints are in many other names too. A name without any rule's
+    sign is its own symbol.
     """
 
     key: str
     language: str
-    removes: str
     hints: tuple[str, ...]  # one of them must be in a name
     apply: Callable[[str], str]
     sign: str = ""  # the hints, if empty

@@ -11,14 +11,14 @@ SYSTEM: tuple[Rule, ...] = (
     Rule(
         "frame-type",
         "any",
-        "whether a frame is interpreted, compiled, inlined or of the kernel: _[j], _[i], _[k]",
+        # whether a frame is interpreted, compiled, inlined or of the kernel: _[j], _[i], _[k]
         ("_[",),
         cut((r"(?<=.)_\[[0-9a-zA-Z]\]$", "")),
     ),
     Rule(
         "address",
         "any",
-        "addresses, and offsets from a name",
+        # addresses, and offsets from a name
         ("0x",),
         cut(
             (r"(?<=[\w\])>])\+0x[0-9a-fA-F]+(?:/0x[0-9a-fA-F]+)?$", ""),
@@ -29,7 +29,7 @@ SYSTEM: tuple[Rule, ...] = (
     Rule(
         "process",
         "any",
-        "numbers of processes and threads at the root of a stack",
+        # numbers of processes and threads at the root of a stack
         ("pid", "PID", "tid", "TID", "thread", "Thread", "process"),
         cut(
             (r"(?i)^(\[?[pt]id)[ =:]\s*\d+(\]?)$", r"\1\2"),
@@ -45,7 +45,7 @@ SYSTEM: tuple[Rule, ...] = (
     Rule(
         "numbered-thread",
         "any",
-        "the numbers at the end of a process's or thread's name",
+        # the numbers at the end of a process's or thread's name
         ("-", "/"),
         cut(
             (r"^([\w.:+]+(?:-[\w.:+]+)*?)(?:-\d+)+(?:/\d+)?$", r"\1"),
@@ -57,7 +57,7 @@ SYSTEM: tuple[Rule, ...] = (
     Rule(
         "line",
         "any",
-        "line numbers after a source file",
+        # line numbers after a source file
         (":", "("),
         cut(
             (r"(?<=[\w/])(\.[a-zA-Z]\w{0,5}):\d+(?::\d+)?(?=[\])}]*$)", r"\1"),
@@ -68,14 +68,14 @@ SYSTEM: tuple[Rule, ...] = (
     Rule(
         "map-file",
         "any",
-        "the process's number in perf's map file and in perf's own libraries",
+        # the process's number in perf's map file and in perf's own libraries
         ("perf-", "jitted-"),
         cut((r"\bperf-\d+\.map\b", "perf.map"), (r"\bjitted-\d+-\d+\.so\b", "jitted.so")),
     ),
     Rule(
         "uuid",
         "any",
-        "universally unique identifiers",
+        # universally unique identifiers
         ("-", "_"),
         cut(
             (

@@ -163,7 +163,6 @@ def test_two_events_resolve_by_themselves(twins: tuple[Scans, dict[str, Any], di
     assert {event["data"]["regression"] for event in resolved} == {first["id"], second["id"]}
 
 
-@every_store
 def test_a_duplicate_resolves_with_the_first(twins: tuple[Scans, dict[str, Any], dict[str, Any]]) -> None:
     scans, first, second = twins
     answer(scans, second, "duplicate", 70, subject=first["id"])

@@ -6,6 +6,7 @@ Streaming over arrays is streaming over ClickHouse, message by message: what is 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from pipeline.model import Silence
 from pipeline.model.steps import LAST
 from pipeline.settings.config import Settings
 from pipeline.settings.workloads import load_workloads
+from pipeline.stages.factory import SCAN_STAGES
 from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.interface import Store
 from tests.support.fleets import BASE, LIVE, SLOWER, START, THROUGHPUT, Recording, as_dataset, record
@@ -34,20 +36,24 @@ MIXES = {
 }
 
 
-def stream(store: Store, recording: Recording) -> Flow:
+def stream(store: Store, recording: Recording, *, restarts: bool = False) -> Flow:
+    """Send a recording through the stages; if it ``restarts``, one is made anew after every batch."""
     service = recording.profiles[0].service
     flow = Flow(store, WORKLOADS, settings=SETTINGS, clock=lambda: START + 500, stream=service)
-    for topic, messages in recording.messages():
+    for (topic, messages), stage in zip(recording.messages(), cycle(SCAN_STAGES), strict=False):
         flow.send(topic, messages)
+        if restarts:
+            flow.restart(stage)
     return flow
 
 
-def test_stages_over_a_real_store_say_what_they_say_over_arrays(
-    shared_store: Store, service_name: str
+@pytest.mark.parametrize("store", ["server"], indirect=True)
+def test_restarted_stages_over_a_real_store_say_what_they_say_over_arrays(
+    store: Store, service_name: str
 ) -> None:
     """Over the mix that has the other two within: steady, slower, steady and slower again."""
     recording = record(service_name, MIXES["a regression that goes away and comes back"])
-    streamed, over_arrays = stream(shared_store, recording), stream(ArrayStore(), recording)
+    streamed, over_arrays = stream(store, recording, restarts=True), stream(ArrayStore(), recording)
     for topic in ("change-points", "filtered", "unique", "regressions"):
         assert [m.value for m in over_arrays.topics[topic]] == [m.value for m in streamed.topics[topic]]
     assert over_arrays.topics["regressions"]
@@ -106,11 +112,9 @@ def test_what_people_said_silences_as_in_streaming(
     assert silent == ([] if reported else [said["kind"]])
 
 
-def test_windows_that_widen_are_those_of_streaming(
-    shared_store: Store, service_name: str, tmp_path: Path
-) -> None:
+def test_windows_that_widen_are_those_of_streaming(store: Store, service_name: str, tmp_path: Path) -> None:
     recording = record(service_name, [(60, BASE), (60, SLOWER)], metrics=False)
-    flow = Flow(shared_store, PRESET, settings=SETTINGS, clock=lambda: START + 500, stream=service_name)
+    flow = Flow(store, PRESET, settings=SETTINGS, clock=lambda: START + 500, stream=service_name)
     for topic, messages in replace(recording, profiles=recording.profiles[::2]).messages():
         flow.send(topic, messages)
     dataset = as_dataset(recording)

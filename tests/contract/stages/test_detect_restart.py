@@ -12,6 +12,7 @@ from pipeline.stages.aggregate import AggregateStage
 from pipeline.stages.detect import DetectStage
 from pipeline.stages.gather.streams import one_stream
 from pipeline.storage.interface import RowQuery, Store
+from tests.contract.stages.stores import every_store
 from tests.support.builders import build_profile
 
 START = 1_700_000_000.0 // 3600 * 3600
@@ -69,50 +70,51 @@ def scan_of(message: Outgoing) -> Scan:
     return decode_scan(message.value)
 
 
+@every_store
 def test_after_a_restart_the_partitions_in_the_store_hold_scans_back(
-    shared_store: Store, service_name: str, clock: Clock
+    store: Store, service_name: str, clock: Clock
 ) -> None:
     for partition, minutes in ((0, 20), (1, 8)):
-        store_up_to(shared_store, service_name, partition, minutes)
-    first = detect_stage(shared_store, service_name, clock)
+        store_up_to(store, service_name, partition, minutes)
+    first = detect_stage(store, service_name, clock)
     assert ends_after(first, service_name, 1, 8) == [5.0]
-    restarted = detect_stage(shared_store, service_name, clock)
+    restarted = detect_stage(store, service_name, clock)
     assert ends_after(restarted, service_name, 0, 20) == []
     assert ends_after(restarted, service_name, 1, 20) == [10.0, 15.0]
 
 
 def test_data_whose_progress_made_no_scan_due_before_a_restart_are_scanned(
-    shared_store: Store, service_name: str, clock: Clock
+    store: Store, service_name: str, clock: Clock
 ) -> None:
     """Their progress does not come again: where the scans of a service begin is seen in the store."""
     patient = WORKLOAD.model_copy(update={"lateness_s": 120.0})
-    store_up_to(shared_store, service_name, 0, 6)
-    assert ends_after(detect_stage(shared_store, service_name, clock, patient), service_name, 0, 6) == []
-    store_up_to(shared_store, service_name, 0, 12)
-    restarted = detect_stage(shared_store, service_name, clock, patient)
+    store_up_to(store, service_name, 0, 6)
+    assert ends_after(detect_stage(store, service_name, clock, patient), service_name, 0, 6) == []
+    store_up_to(store, service_name, 0, 12)
+    restarted = detect_stage(store, service_name, clock, patient)
     assert ends_after(restarted, service_name, 0, 12, since=6) == [5.0, 10.0]
 
 
 def test_scans_begin_with_the_data_however_far_ahead_the_first_partition_is_that_speaks(
-    shared_store: Store, service_name: str, clock: Clock
+    store: Store, service_name: str, clock: Clock
 ) -> None:
     """A worker that was killed before the first scan of a service goes on with whoever speaks first."""
-    store_up_to(shared_store, service_name, 0, 40)
-    store_up_to(shared_store, service_name, 1, 4)
-    before = detect_stage(shared_store, service_name, clock)
+    store_up_to(store, service_name, 0, 40)
+    store_up_to(store, service_name, 1, 4)
+    before = detect_stage(store, service_name, clock)
     assert ends_after(before, service_name, 1, 4) == []
-    restarted = detect_stage(shared_store, service_name, clock)
+    restarted = detect_stage(store, service_name, clock)
     assert ends_after(restarted, service_name, 0, 40, since=35) == []
     assert ends_after(restarted, service_name, 1, 11, since=10) == [5.0, 10.0]
 
 
 def test_scans_begin_with_the_oldest_data_whichever_partition_speaks_first(
-    shared_store: Store, service_name: str, clock: Clock
+    store: Store, service_name: str, clock: Clock
 ) -> None:
     """Clocks of hosts differ, and a worker that counts another partition may be slower."""
-    stage = detect_stage(shared_store, service_name, clock)
+    stage = detect_stage(store, service_name, clock)
     assert ends_after(stage, service_name, 0, 4, since=1) == []
-    store_up_to(shared_store, service_name, 1, 12)
+    store_up_to(store, service_name, 1, 12)
     assert ends_after(stage, service_name, 1, 4, since=-3) == [0.0]
     assert ends_after(stage, service_name, 0, 12) == []
     assert ends_after(stage, service_name, 1, 12) == [5.0, 10.0]
@@ -121,11 +123,11 @@ def test_scans_begin_with_the_oldest_data_whichever_partition_speaks_first(
 
 
 def test_a_partition_in_the_store_that_stays_silent_is_idle_in_the_end(
-    shared_store: Store, service_name: str, clock: Clock
+    store: Store, service_name: str, clock: Clock
 ) -> None:
     for partition, minutes in ((0, 20), (1, 8)):
-        store_up_to(shared_store, service_name, partition, minutes)
-    stage = detect_stage(shared_store, service_name, clock)
+        store_up_to(store, service_name, partition, minutes)
+    stage = detect_stage(store, service_name, clock)
     ends_by_minute: list[list[float]] = []
     for minute in range(20, 30):
         clock.now += 50
@@ -134,8 +136,8 @@ def test_a_partition_in_the_store_that_stays_silent_is_idle_in_the_end(
     assert [end for ends in ends_by_minute for end in ends][:2] == [5.0, 10.0]
 
 
-def test_an_outage_makes_no_partition_idle(shared_store: Store, service_name: str, clock: Clock) -> None:
-    stage = detect_stage(shared_store, service_name, clock)
+def test_an_outage_makes_no_partition_idle(store: Store, service_name: str, clock: Clock) -> None:
+    stage = detect_stage(store, service_name, clock)
     assert ends_after(stage, service_name, 0, 4) == []
     assert ends_after(stage, service_name, 1, 4) == []
     clock.now += 10 * IDLE_S
@@ -143,18 +145,19 @@ def test_an_outage_makes_no_partition_idle(shared_store: Store, service_name: st
     assert ends_after(stage, service_name, 1, 20) == [5.0, 10.0, 15.0]
 
 
+@every_store
 def test_a_scan_that_could_not_judge_is_stored_and_counted_once(
-    shared_store: Store, service_name: str, clock: Clock
+    store: Store, service_name: str, clock: Clock
 ) -> None:
-    store_up_to(shared_store, service_name, 0, 8)
-    stage = detect_stage(shared_store, service_name, clock)
+    store_up_to(store, service_name, 0, 8)
+    stage = detect_stage(store, service_name, clock)
     step = Progress(service_name, "profiles", 0, START + 60.0 * 8, START)
     record = Record("windows", 0, 0, decode_progress(encode_progress(step)))
     for _ in range(2):  # the first attempt was not settled
         (message,) = stage.handle([record])
     stage.settled()
     (unjudged,) = scan_of(message).unjudged
-    (row,) = shared_store.rows(RowQuery("unjudged", service_name, START, START + 3600))
+    (row,) = store.rows(RowQuery("unjudged", service_name, START, START + 3600))
     assert (row["code"], row["series"], row["value"]) == (unjudged.code, unjudged.series, unjudged.value)
     labels = {"stage": "detect", "service": service_name, "reason": unjudged.code}
     counted = [sample for sample in stage.samples() if sample[0] == "unjudged_scans_total"]

@@ -1,4 +1,7 @@
-"""The five stages on profiles, over a real store, and over arrays where only decisions count."""
+"""The five stages on profiles: events, scans and counts of a service whose mix of stacks changes.
+
+Decisions are those of a real store, message by message, as test_backtest_equals_streaming shows.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,13 @@ import pytest
 
 from pipeline.backtest.flow import Flow
 from pipeline.messages.events import DETECTED, RESOLVED
-from pipeline.messages.inputs import encode_change, encode_metric_points, encode_profile
+from pipeline.messages.inputs import encode_change
+from pipeline.messages.measurements import encode_metric_points, encode_profile
 from pipeline.model import MetricPoints, Record, Scan
 from pipeline.settings.config import Settings
 from pipeline.settings.workloads import Workload
-from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.interface import RowQuery, SeriesQuery, Store
+from tests.contract.stages.stores import every_store
 from tests.support.builders import build_change, build_profile
 from tests.support.fleets import LIVE
 
@@ -62,14 +66,8 @@ class Service:
 
 
 @pytest.fixture
-def flow(shared_store: Store, service_name: str) -> Flow:
-    return Flow(shared_store, [LIVE], settings=SETTINGS, clock=lambda: START + 500, stream=service_name)
-
-
-@pytest.fixture
-def arrays_flow(service_name: str) -> Flow:
-    """For what stages decide: test_backtest_equals_streaming shows that a store changes nothing in it."""
-    return Flow(ArrayStore(), [LIVE], settings=SETTINGS, clock=lambda: START + 500, stream=service_name)
+def flow(store: Store, service_name: str) -> Flow:
+    return Flow(store, [LIVE], settings=SETTINGS, clock=lambda: START + 500, stream=service_name)
 
 
 def steps(scans: list[Scan]) -> dict[str, list[str]]:
@@ -101,58 +99,49 @@ def test_a_slow_change_is_reported_once_with_its_subroutine_and_cause(flow: Flow
     assert "cart.price" in {member["metric"] for member in data["group"]}
     assert data["root_causes"][0]["change"]["id"] == "slow"
     assert data["root_causes"][0]["factors"]["attribution"] == pytest.approx(1.0)
+    (row,) = flow.store.rows(RowQuery("regressions", service_name, START, START + 500))
+    assert (row["id"], row["metric"]) == (flow.events()[0]["id"], "cart.tax")
 
 
-def test_the_event_is_kept_where_people_query_it(flow: Flow, service_name: str, shared_store: Store) -> None:
+def test_a_pure_refactoring_is_silent(flow: Flow, service_name: str) -> None:
     service = Service(flow, service_name)
-    service.run(50, BASE)
-    service.run(30, SLOWER)
-    (row,) = shared_store.rows(RowQuery("regressions", service_name, START, START + 500))
-    assert row["id"] == flow.events()[0]["id"]
-    assert row["metric"] == "cart.tax"
-
-
-def test_a_pure_refactoring_is_silent(arrays_flow: Flow, service_name: str) -> None:
-    service = Service(arrays_flow, service_name)
     service.run(50, BASE)
     service.deploy("extract", "pages.render", "pages.rows")
     service.run(45, EXTRACTED)
-    assert arrays_flow.events() == []
-    assert "pages.rows" in steps(arrays_flow.scans("unique"))["cost_shift"]
+    assert flow.events() == []
+    assert "pages.rows" in steps(flow.scans("unique"))["cost_shift"]
 
 
-def test_a_spike_is_silent(arrays_flow: Flow, service_name: str) -> None:
-    service = Service(arrays_flow, service_name)
+def test_a_spike_is_silent(flow: Flow, service_name: str) -> None:
+    service = Service(flow, service_name)
     service.run(50, BASE)
     service.run(3, {**BASE, "main;serve;search.find": 0.8})
     service.run(40, BASE)
-    assert arrays_flow.events() == []
+    assert flow.events() == []
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_steady_service_is_silent(arrays_flow: Flow, service_name: str, seed: int) -> None:
-    Service(arrays_flow, service_name, seed).run(150, BASE)
-    assert arrays_flow.events() == []
-    assert len(arrays_flow.scans("unique")) == len(arrays_flow.scans("change-points")) > 20
+def test_a_steady_service_is_silent(flow: Flow, service_name: str, seed: int) -> None:
+    Service(flow, service_name, seed).run(150, BASE)
+    assert flow.events() == []
+    assert len(flow.scans("unique")) == len(flow.scans("change-points")) > 20
 
 
-def test_a_regression_that_returns_after_a_rollback_is_reported_again(
-    arrays_flow: Flow, service_name: str
-) -> None:
-    service = Service(arrays_flow, service_name)
+def test_a_regression_that_returns_after_a_rollback_is_reported_again(flow: Flow, service_name: str) -> None:
+    service = Service(flow, service_name)
     service.run(50, BASE)
     service.run(20, SLOWER)
     service.run(20, BASE)
     service.run(40, SLOWER)
-    reported = [(event["type"], event["data"]["metric"]) for event in arrays_flow.events()]
+    reported = [(event["type"], event["data"]["metric"]) for event in flow.events()]
     assert reported == [(DETECTED, "cart.tax"), (RESOLVED, "cart.tax"), (DETECTED, "cart.tax")]
 
 
-def test_the_funnel_adds_up(arrays_flow: Flow, service_name: str) -> None:
-    service = Service(arrays_flow, service_name)
+def test_the_funnel_adds_up(flow: Flow, service_name: str) -> None:
+    service = Service(flow, service_name)
     service.run(50, BASE)
     service.run(40, SLOWER)
-    for first, last in zip(arrays_flow.scans("change-points"), arrays_flow.scans("unique"), strict=True):
+    for first, last in zip(flow.scans("change-points"), flow.scans("unique"), strict=True):
         assert (first.end, first.series) == (last.end, last.series)
         assert len(first.candidates) == len(last.candidates) + len(last.dropped)
 
@@ -177,12 +166,10 @@ def test_a_restarted_stage_changes_nothing(flow: Flow, service_name: str, stage:
     assert ends == sorted(set(ends))
 
 
-def test_the_same_input_gives_the_same_events(shared_store: Store, service_name: str) -> None:
+def test_the_same_input_gives_the_same_events(store: Store, service_name: str) -> None:
     ids = []
     for stream in ("one", "other"):
-        flow = Flow(
-            shared_store, [LIVE], settings=SETTINGS, clock=lambda: START + 500, stream=stream + service_name
-        )
+        flow = Flow(store, [LIVE], settings=SETTINGS, clock=lambda: START + 500, stream=stream + service_name)
         service = Service(flow, f"{service_name}-{stream}")
         service.run(50, BASE)
         service.run(30, SLOWER)
@@ -190,12 +177,13 @@ def test_the_same_input_gives_the_same_events(shared_store: Store, service_name:
     assert ids[0] == ids[1] != []
 
 
-def test_late_data_is_counted(flow: Flow, service_name: str, shared_store: Store) -> None:
+@every_store
+def test_late_data_is_counted(flow: Flow, service_name: str, store: Store) -> None:
     service = Service(flow, service_name)
     service.run(10, BASE)
     late = build_profile({"main;late": 7}, service=service_name, start=START + 2)
     flow.send("profiles", [encode_profile(late)], partition=1)
-    matrix = shared_store.series(SeriesQuery("gcpu", service_name, START, START + 10, 1.0))
+    matrix = store.series(SeriesQuery("gcpu", service_name, START, START + 10, 1.0))
     assert matrix.samples[matrix.names.index("late")].tolist() == [0, 0, 7, 0, 0, 0, 0, 0, 0, 0]
     assert matrix.totals.tolist() == [1000, 1000, 1007, *[1000] * 7]
 
@@ -210,7 +198,7 @@ def test_a_scan_waits_for_the_slowest_partition(flow: Flow, service_name: str) -
     assert [scan.end for scan in flow.scans("change-points")] == [START + 5, START + 10]
 
 
-def test_a_drop_of_a_service_level_metric_is_reported(shared_store: Store, service_name: str) -> None:
+def test_a_drop_of_a_service_level_metric_is_reported(store: Store, service_name: str) -> None:
     workload = Workload.model_validate(
         {
             "name": "throughput",
@@ -224,7 +212,7 @@ def test_a_drop_of_a_service_level_metric_is_reported(shared_store: Store, servi
             "threshold": {"relative": 0.05},
         }
     )
-    flow = Flow(shared_store, [workload], settings=SETTINGS, clock=lambda: START + 500, stream=service_name)
+    flow = Flow(store, [workload], settings=SETTINGS, clock=lambda: START + 500, stream=service_name)
     rng = np.random.default_rng(3)
     for second in range(100):
         level = 100.0 if second < 60 else 80.0
@@ -240,13 +228,12 @@ def test_a_drop_of_a_service_level_metric_is_reported(shared_store: Store, servi
     assert data["relative"] == pytest.approx(-0.2, abs=0.04)
 
 
-def test_a_replayed_message_is_counted_once(flow: Flow, service_name: str, shared_store: Store) -> None:
+@every_store
+def test_a_replayed_message_is_counted_once(flow: Flow, service_name: str, store: Store) -> None:
     stage = flow.stages["aggregate"]
     value = encode_profile(build_profile({"main;work": 5}, service=service_name, start=START))
     records = [Record("profiles", 0, offset, stage.inputs["profiles"](value)) for offset in range(3)]
     stage.handle(records[:2])
     flow.restart("aggregate")
     flow.stages["aggregate"].handle(records)
-    assert shared_store.series(SeriesQuery("gcpu", service_name, START, START + 1, 1.0)).totals.tolist() == [
-        15
-    ]
+    assert store.series(SeriesQuery("gcpu", service_name, START, START + 1, 1.0)).totals.tolist() == [15]

@@ -107,7 +107,6 @@ def test_what_was_rolled_back_is_resolved_once(scans: Scans) -> None:
     assert (row["id"], row["type"], row["regression"]) == (event["id"], "resolved", detected["id"])
 
 
-@every_store
 def test_one_batch_of_many_scans_shows_the_same_as_one_by_one(store: Store, service_name: str) -> None:
     reported = []
     for name in ("one", "many"):
@@ -146,7 +145,6 @@ def test_what_lasts_is_not_resolved(store: Store, service_name: str) -> None:
     ]
 
 
-@every_store
 def test_silence_is_no_return_but_a_subroutine_without_samples_is(store: Store, service_name: str) -> None:
     for name, sampled, expected in (("silent", 80, []), ("gone", 140, ["resolved"])):
         made = Scans(store, f"{service_name}-{name}")

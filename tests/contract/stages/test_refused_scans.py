@@ -11,7 +11,6 @@ from pipeline.model.errors import QueryRefused
 from pipeline.stages.abilities import handle_whole
 from pipeline.storage.interface import RowQuery, SeriesQuery, Store
 from pipeline.storage.schema import EVER
-from tests.contract.stages.stores import every_store
 from tests.contract.stages.test_stage_failures import START, build
 from tests.contract.stages.test_stage_failures import records as profile_records
 from tests.support.builders import build_profile
@@ -43,7 +42,6 @@ def filled(store: Store, service: str, stream: str) -> list[Record]:
     return [Record("windows", 0, 0, Progress(service, "profiles", 0, START + 200, START))]
 
 
-@every_store
 def test_a_refused_scan_is_named_left_out_and_not_tried_again(store: Store, service_name: str) -> None:
     progress = filled(store, service_name, service_name)
     detect = build("detect", RefusingStore(store, service_name), service_name)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pipeline.backtest.flow import Flow
-from pipeline.messages.inputs import encode_metric_points
+from pipeline.messages.measurements import encode_metric_points
 from pipeline.messages.requests import encode_requests
 from pipeline.messages.scans import scan_messages
 from pipeline.model import FloatArray, MetricPoints, RequestCounts, Scan, TypeCounts

@@ -20,6 +20,7 @@ from pipeline.stages.base import Stage
 from pipeline.stages.factory import STAGES, StageNeeds, build_stage
 from pipeline.stages.gather.streams import one_stream
 from pipeline.storage.interface import RowQuery, SeriesQuery, StackQuery, Store, Table
+from tests.contract.stages.stores import every_store
 from tests.support.builders import build_candidate, build_profile
 from tests.support.fleets import LIVE
 
@@ -86,6 +87,7 @@ def counted(store: Store, service: str) -> tuple[float, float, float]:
     return matrix.totals.sum(), float(of_main), stacks.total_before + stacks.total_after
 
 
+@every_store
 @pytest.mark.parametrize(
     "failures",
     [
@@ -97,80 +99,81 @@ def counted(store: Store, service: str) -> tuple[float, float, float]:
     ],
 )
 def test_repeating_a_failed_batch_counts_every_sample_once(
-    shared_store: Store, service_name: str, failures: list[str]
+    store: Store, service_name: str, failures: list[str]
 ) -> None:
-    stage = build("aggregate", FailingStore(shared_store, failures), service_name)
+    stage = build("aggregate", FailingStore(store, failures), service_name)
     profiles = [
         build_profile({"main;work": 3, "main": 2}, service=service_name, start=START + i) for i in range(8)
     ]
     repeated(stage, records(profiles))
-    assert counted(shared_store, service_name) == (40, 40, 40)
+    assert counted(store, service_name) == (40, 40, 40)
 
 
 @pytest.mark.parametrize("failure", ["before", "after"])
 @pytest.mark.parametrize("inserts", [3, 5, 7, 10, 12, 16, 20])
 def test_of_blocks_that_are_inserted_at_once_one_fails(
-    shared_store: Store, service_name: str, inserts: int, failure: str
+    store: Store, service_name: str, inserts: int, failure: str
 ) -> None:
     """A partition's block, while those of others go on; the batch is repeated, here or by another process."""
     profiles = [build_profile({"main;work": 5}, service=service_name, start=START + i) for i in range(4)]
     batch = [record for partition in range(3) for record in records(profiles, partition=partition)]
-    stage = build("aggregate", FailingStore(shared_store, ["none"] * inserts + [failure]), service_name)
+    stage = build("aggregate", FailingStore(store, ["none"] * inserts + [failure]), service_name)
     with contextlib.suppress(StoreUnavailable):
         stage.handle(batch)
-    for owner in (stage, build("aggregate", shared_store, service_name)):
+    for owner in (stage, build("aggregate", store, service_name)):
         owner.handle(batch)
-        assert counted(shared_store, service_name) == (60, 60, 60)
+        assert counted(store, service_name) == (60, 60, 60)
 
 
+@every_store
 @pytest.mark.parametrize("tables", [0, 1, 2, 3])
 def test_a_crash_between_two_tables_counts_every_sample_once(
-    shared_store: Store, service_name: str, tables: int
+    store: Store, service_name: str, tables: int
 ) -> None:
     profiles = [build_profile({"main;work": 5}, service=service_name, start=START + i) for i in range(6)]
-    dying = build("aggregate", FailingStore(shared_store, ["none"] * tables + ["before"]), service_name)
+    dying = build("aggregate", FailingStore(store, ["none"] * tables + ["before"]), service_name)
     with contextlib.suppress(StoreUnavailable):
         dying.handle(records(profiles[:4]))
     # What was not acknowledged comes again to another process, cut into other batches.
-    successor = build("aggregate", shared_store, service_name)
+    successor = build("aggregate", store, service_name)
     successor.handle(records(profiles[:3]))
     successor.handle(records(profiles[3:], first=3))
-    assert counted(shared_store, service_name) == (30, 30, 30)
+    assert counted(store, service_name) == (30, 30, 30)
 
 
 def test_a_partition_that_moved_resumes_where_the_other_worker_stopped(
-    shared_store: Store, service_name: str
+    store: Store, service_name: str
 ) -> None:
     profiles = [build_profile({"main": 1}, service=service_name, start=START + i) for i in range(6)]
-    one, other = (build("aggregate", shared_store, service_name) for _ in range(2))
+    one, other = (build("aggregate", store, service_name) for _ in range(2))
     one.handle(records(profiles[:2]))
     other.handle(records(profiles[:4]))
     one.assigned("profiles", [0])
     one.handle(records(profiles))
-    assert counted(shared_store, service_name) == (6, 6, 6)
+    assert counted(store, service_name) == (6, 6, 6)
 
 
-def test_a_log_made_anew_starts_from_nothing(shared_store: Store, service_name: str) -> None:
+def test_a_log_made_anew_starts_from_nothing(store: Store, service_name: str) -> None:
     profile = [build_profile({"main": 1}, service=service_name, start=START)]
     for log in ("first", "second"):
-        build("aggregate", shared_store, f"{service_name}-{log}").handle(records(profile))
-    assert counted(shared_store, service_name) == (2, 2, 2)
+        build("aggregate", store, f"{service_name}-{log}").handle(records(profile))
+    assert counted(store, service_name) == (2, 2, 2)
 
 
 def test_a_batch_too_large_for_one_insert_is_cut(
-    shared_store: Store, service_name: str, monkeypatch: pytest.MonkeyPatch
+    store: Store, service_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pipeline.stages.aggregate.MAX_ROWS", 3)
     profiles = [
         build_profile({f"main;f{i}": 1, "main;g": 1}, service=service_name, start=START + i) for i in range(7)
     ]
-    build("aggregate", shared_store, service_name).handle(records(profiles))
-    assert counted(shared_store, service_name) == (14, 14, 14)
+    build("aggregate", store, service_name).handle(records(profiles))
+    assert counted(store, service_name) == (14, 14, 14)
 
 
-def test_a_silent_partition_is_released_after_a_while(shared_store: Store, service_name: str) -> None:
+def test_a_silent_partition_is_released_after_a_while(store: Store, service_name: str) -> None:
     now = [START]
-    flow = Flow(shared_store, [LIVE], settings=SETTINGS, clock=lambda: now[0], stream=service_name)
+    flow = Flow(store, [LIVE], settings=SETTINGS, clock=lambda: now[0], stream=service_name)
     stage = flow.stages["aggregate"]
 
     def send(second: int, partition: int) -> int:
@@ -185,39 +188,40 @@ def test_a_silent_partition_is_released_after_a_while(shared_store: Store, servi
     assert send(31, partition=1) == 6
 
 
-def test_scans_survive_a_crash_before_they_were_settled(shared_store: Store, service_name: str) -> None:
-    aggregate = build("aggregate", shared_store, service_name)
+def test_scans_survive_a_crash_before_they_were_settled(store: Store, service_name: str) -> None:
+    aggregate = build("aggregate", store, service_name)
     profiles = [build_profile({"main": 9}, service=service_name, start=START + i) for i in range(20)]
     windows = aggregate.handle(records(profiles))
-    detect = build("detect", shared_store, service_name)
+    detect = build("detect", store, service_name)
     progress = [Record("windows", 0, 0, detect.inputs["windows"](message.value)) for message in windows]
     lost = detect.handle(progress)  # and then the process dies
-    again = build("detect", shared_store, service_name)
+    again = build("detect", store, service_name)
     (first, *others) = handle_whole(again, progress)
     assert [first.value] == [message.value for message in lost]
     assert others
-    assert build("detect", shared_store, service_name).handle(progress) == []
+    assert build("detect", store, service_name).handle(progress) == []
 
 
-def test_settling_is_repeated_when_the_store_fails(shared_store: Store, service_name: str) -> None:
-    aggregate = build("aggregate", shared_store, service_name)
+@every_store
+def test_settling_is_repeated_when_the_store_fails(store: Store, service_name: str) -> None:
+    aggregate = build("aggregate", store, service_name)
     windows = aggregate.handle(
         records([build_profile({"main": 9}, service=service_name, start=START, end=START + 8)])
     )
-    detect = build("detect", FailingStore(shared_store, ["before"]), service_name)
+    detect = build("detect", FailingStore(store, ["before"]), service_name)
     progress = [Record("windows", 0, 0, detect.inputs["windows"](message.value)) for message in windows]
     detect.handle(progress)
     with pytest.raises(StoreUnavailable):
         detect.settled()
     detect.settled()
-    assert len(shared_store.rows(RowQuery("scans", service_name, START, START + 100))) == 1
+    assert len(store.rows(RowQuery("scans", service_name, START, START + 100))) == 1
 
 
-def test_a_dead_clock_does_not_ask_for_every_scan_since(shared_store: Store, service_name: str) -> None:
-    aggregate = build("aggregate", shared_store, service_name)
+def test_a_dead_clock_does_not_ask_for_every_scan_since(store: Store, service_name: str) -> None:
+    aggregate = build("aggregate", store, service_name)
     old = build_profile({"main": 1}, service=service_name, start=START - 20 * 365 * 86_400)
     windows = aggregate.handle(records([old, build_profile({"main": 1}, service=service_name, start=START)]))
-    detect = build("detect", shared_store, service_name)
+    detect = build("detect", store, service_name)
     progress = [Record("windows", 0, 0, detect.inputs["windows"](message.value)) for message in windows]
     scans = [decode_scan(message.value) for message in handle_whole(detect, progress)]
     assert detect.limited["skipped_scans"] > MAX_CATCH_UP
@@ -229,8 +233,8 @@ def test_a_dead_clock_does_not_ask_for_every_scan_since(shared_store: Store, ser
     assert all(old_s < scan.end < old_s + 2 * looks_s for scan in scans[:-1])
 
 
-def test_a_clock_that_is_ahead_does_not_move_the_watermark(shared_store: Store, service_name: str) -> None:
-    stage = build("aggregate", shared_store, service_name, now=START)
+def test_a_clock_that_is_ahead_does_not_move_the_watermark(store: Store, service_name: str) -> None:
+    stage = build("aggregate", store, service_name, now=START)
     ahead = build_profile({"main": 1}, service=service_name, start=START + 1800)
     (message,) = stage.handle(records([ahead]))
     assert decode_progress(message.value).watermark == START
@@ -242,9 +246,9 @@ def a_scan(service: str, workload: str) -> Scan:
 
 
 def test_a_workload_that_a_worker_does_not_know_is_reported_in_the_ledger(
-    shared_store: Store, service_name: str
+    store: Store, service_name: str
 ) -> None:
-    stage = build("filter", shared_store, service_name)
+    stage = build("filter", store, service_name)
     (message,) = stage.handle([Record("change-points", 0, 0, a_scan(service_name, "unheard-of"))])
     scan = decode_scan(message.value)
     assert scan.candidates == ()
@@ -253,16 +257,16 @@ def test_a_workload_that_a_worker_does_not_know_is_reported_in_the_ledger(
     ]
 
 
-def test_a_series_that_has_vanished_is_reported_in_the_ledger(shared_store: Store, service_name: str) -> None:
-    stage = build("filter", shared_store, service_name)
+def test_a_series_that_has_vanished_is_reported_in_the_ledger(store: Store, service_name: str) -> None:
+    stage = build("filter", store, service_name)
     (message,) = stage.handle([Record("change-points", 0, 0, a_scan(service_name, "live"))])
     (line,) = decode_scan(message.value).dropped
     assert line.decision.code == "no_series"
 
 
 @pytest.mark.parametrize("name", ["filter", "dedup", "rootcause"])
-def test_a_scan_without_candidates_passes_through(shared_store: Store, service_name: str, name: str) -> None:
-    stage = build(name, shared_store, service_name)
+def test_a_scan_without_candidates_passes_through(store: Store, service_name: str, name: str) -> None:
+    stage = build(name, store, service_name)
     scan = Scan(service_name, "live", START, START + 30, START + 45, START + 50, 7)
     (topic,) = stage.inputs
     outgoing = stage.handle([Record(topic, 0, 0, scan)])

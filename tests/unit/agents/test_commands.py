@@ -9,7 +9,7 @@ import pytest
 from agents.profiles.message import Source
 from agents.profiles.profile_files import Import, read_files
 from pipeline.cli import run
-from pipeline.messages.inputs import decode_profile
+from pipeline.messages.measurements import decode_profile
 from pipeline.model.errors import ConfigError
 
 NOWHERE = ("--broker", "127.0.0.1:1")

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from agents.publishing.pending import Tally
 from agents.publishing.publisher import Delivery
 from pipeline.cli import run, smidgen
-from pipeline.messages.inputs import decode_metric_points
+from pipeline.messages.measurements import decode_metric_points
 from pipeline.messages.requests import decode_requests
 from pipeline.model import Outgoing
 from pipeline.model.errors import ConfigError

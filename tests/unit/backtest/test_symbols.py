@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 
 from pipeline.backtest.dataset import Dataset
 from pipeline.backtest.symbols import with_symbols
-from pipeline.counting.names import NO_NAMING, Naming
+from pipeline.counting.names import Naming
 from pipeline.model.strata import StratumCounts
 
 RAW = Dataset(
@@ -36,7 +36,7 @@ def test_a_sample_counts_once_for_a_symbol() -> None:
 
 
 def test_a_dataset_of_symbols_is_not_copied() -> None:
-    assert with_symbols(RAW, NO_NAMING) is RAW
+    assert with_symbols(RAW, Naming(rules=())) is RAW
     named = with_symbols(RAW, Naming())
     assert with_symbols(named, Naming()) is named
 

@@ -39,7 +39,8 @@ from loadgen.bench.faults.watch import View, content_hash
 from pipeline.backtest.dataset import Dataset
 from pipeline.backtest.run import run_backtest
 from pipeline.cli import run
-from pipeline.messages.inputs import decode_change, decode_metric_points, decode_profile
+from pipeline.messages.inputs import decode_change
+from pipeline.messages.measurements import decode_metric_points, decode_profile
 from pipeline.messages.records import columns_of
 from pipeline.model import Outgoing, Profile
 from pipeline.model.errors import ConfigError, InvalidMessage, SmidgenError

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.cli import load, run
+from pipeline.cli import run
+from pipeline.commands.lazy_group import load
 from pipeline.settings.topics import DEFAULT_PATH
 from tests.support.paths import ROOT
 

@@ -1,4 +1,4 @@
-"""Requests of commands: a dataclass says what a command is asked."""
+"""Options of commands: its parameters declare them, or the fields of its request."""
 
 from __future__ import annotations
 
@@ -28,12 +28,18 @@ class Request:
     held: int = 7
 
 
+def even(text: str) -> int:
+    """Read an even number."""
+    if (number := int(text)) % 2:
+        raise ValueError("should be even")
+    return number
+
+
 @click.command()
-@takes(Request)
-@click.option("--more", is_flag=True)
-def ask(request: Request, more: bool) -> None:
+@takes
+def ask(request: Request, more: bool = option(), wait_s: int | None = option(parse=even)) -> None:
     """Ask."""
-    click.echo(repr((request, more)))
+    click.echo(repr((request, more, wait_s)))
 
 
 def asked(given: list[str]) -> Result:
@@ -73,7 +79,7 @@ def asked(given: list[str]) -> Result:
 )
 def test_a_command_receives_what_it_is_asked(given: list[str], request_: Request) -> None:
     result = asked(given)
-    assert result.output == f"{(request_, False)!r}\n"
+    assert result.output == f"{(request_, False, None)!r}\n"
 
 
 @pytest.mark.parametrize(
@@ -95,7 +101,7 @@ def test_the_help_has_types_bounds_and_defaults_in_the_order_of_the_fields() -> 
     lines = [" ".join(line.split()) for line in asked(["--help"]).output.splitlines()]
     assert lines[0] == "Usage: ask [OPTIONS] FILE"
     assert lines[5:-1] == [
-        "--rate FLOAT RANGE Hertz. [default: 1.0, 2.0; 0<x<=5]",
+        "--rate FLOAT RANGE Hertz. May be repeated. [default: 1.0, 2.0; 0<x<=5]",
         "--size [small|large] [default: small]",
         "--name TEXT Of the service. [required]",
         "--most INTEGER RANGE [x>=3]",
@@ -105,4 +111,11 @@ def test_the_help_has_types_bounds_and_defaults_in_the_order_of_the_fields() -> 
         "--loud",
         "--json Print one JSON object a row.",
         "--more",
+        "--wait TEXT",
     ]
+
+
+def test_a_text_is_read_by_a_function() -> None:
+    given = ["f", "--name", "a", "--wait"]
+    assert asked([*given, "4"]).output.endswith(", False, 4)\n")
+    assert "'--wait': should be even" in asked([*given, "3"]).output

@@ -61,43 +61,34 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.005)
 
 
-def test_traffic_moves_over_and_the_old_instance_owes_no_answer() -> None:
-    async def script() -> None:
-        old, new = Service(), Service()
-        driver = LoadDriver(seed=1)
-        async with serving(old) as old_base, serving(new) as new_base:
-            running = asyncio.create_task(driver.run())
-            await driver.switch(old_base)
-            await until(lambda: old.answered > 10)
-            await driver.switch(new_base)
-            last = old.answered
-            await until(lambda: new.answered > 10)
-            running.cancel()
-            await asyncio.wait({running})
-            assert old.answered == last
-            assert old.answered + new.answered - driver.requests in (0, 1, 2)
-
-    asyncio.run(script())
+async def test_traffic_moves_over_and_the_old_instance_owes_no_answer() -> None:
+    old, new = Service(), Service()
+    driver = LoadDriver(seed=1)
+    async with serving(old) as old_base, serving(new) as new_base:
+        running = asyncio.create_task(driver.run())
+        await driver.switch(old_base)
+        await until(lambda: old.answered > 10)
+        await driver.switch(new_base)
+        last = old.answered
+        await until(lambda: new.answered > 10)
+        running.cancel()
+        await asyncio.wait({running})
+        assert old.answered == last
+        assert old.answered + new.answered - driver.requests in (0, 1, 2)
 
 
-def test_an_error_of_the_service_ends_the_load() -> None:
-    async def script() -> None:
-        driver = LoadDriver(seed=1)
-        async with serving(Service(status=500)) as base:
-            await driver.switch(base)
-            with pytest.raises(ServiceFailed, match="the shop answered 500"):
-                await asyncio.wait_for(driver.run(), 60)
-
-    asyncio.run(script())
-
-
-def test_a_service_that_is_gone_ends_the_load() -> None:
-    async def script() -> None:
-        driver = LoadDriver(seed=1)
-        async with serving(Service()) as base:
-            pass
+async def test_an_error_of_the_service_ends_the_load() -> None:
+    driver = LoadDriver(seed=1)
+    async with serving(Service(status=500)) as base:
         await driver.switch(base)
-        with pytest.raises(ServiceFailed, match="the shop did not answer"):
+        with pytest.raises(ServiceFailed, match="the shop answered 500"):
             await asyncio.wait_for(driver.run(), 60)
 
-    asyncio.run(script())
+
+async def test_a_service_that_is_gone_ends_the_load() -> None:
+    driver = LoadDriver(seed=1)
+    async with serving(Service()) as base:
+        pass
+    await driver.switch(base)
+    with pytest.raises(ServiceFailed, match="the shop did not answer"):
+        await asyncio.wait_for(driver.run(), 60)

@@ -82,9 +82,9 @@ def test_goals_add_up_the_seeds_of_a_scenario() -> None:
     assert found["b"]["false"]["met"] is True
     assert found[ALL]["false"]["of"] == 300
     assert found["a"]["slow rises"] == {"hits": 0, "of": 0, "bound": 0.9, "met": None}
-    cells = [column.header for column in goals_table(runs).columns]
-    assert cells[:3] == ["scenario", "detectable\n≥ 99%", "slow rises\n≥ 90%"]
-    assert "1/200 ✗" in list(goals_table(runs).columns[4].cells)
+    table = goals_table(runs)
+    assert table.names[:3] == ("scenario", "detectable\n≥ 99%", "slow rises\n≥ 90%")
+    assert "1/200 ✗" in [row[4] for row in table.rows]
 
 
 def test_goals_of_rollouts_are_there_where_rollouts_are() -> None:

@@ -14,7 +14,7 @@ from loadgen.fleet.publish import messages
 from loadgen.fleet.scenario import Scenario, load_scenario
 from loadgen.fleet.simulate import Fleet, simulate
 from pipeline.backtest.dataset import Dataset, read_dataset, write_dataset
-from pipeline.messages.inputs import decode_profile
+from pipeline.messages.measurements import decode_profile
 from pipeline.model import FloatArray, Profile
 from pipeline.model.strata import Stratum
 

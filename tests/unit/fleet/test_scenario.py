@@ -23,7 +23,8 @@ from loadgen.fleet.timeline import Timeline
 from pipeline.backtest.dataset import read_dataset
 from pipeline.cli import run
 from pipeline.counting.count import count_samples
-from pipeline.messages.inputs import decode_change, decode_metric_points, decode_profile
+from pipeline.messages.inputs import decode_change
+from pipeline.messages.measurements import decode_metric_points, decode_profile
 from pipeline.model.errors import ConfigError
 from tests.support.paths import ROOT
 
@@ -265,7 +266,7 @@ def test_without_matplotlib_the_figures_say_what_is_missing(
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name, *rest: None if name == "matplotlib" else found(name, *rest)
     )
-    with pytest.raises(ConfigError, match="figures need matplotlib: pip install"):
+    with pytest.raises(ConfigError, match=r"matplotlib is not installed: pip install 'smidgen\[dev\]'"):
         draw_figures(tmp_path, 1)
 
 

@@ -45,7 +45,7 @@ def squares(size: int) -> Iterator[Row]:
     yield Row(size, float(size**2) if size else math.nan)
 
 
-@bench(Request, json="one JSON object a size")
+@bench(json="one JSON object a size")
 def dummy(request: Request) -> Experiment[Row]:
     """Square sizes."""
     columns: tuple[Column[Row], ...] = (Column("size", form="d"), Column("squared", "square", ".1f"))
@@ -61,7 +61,7 @@ def catalogue(monkeypatch: pytest.MonkeyPatch) -> None:
     module = types.ModuleType("dummy_bench")
     module.dummy = dummy  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "dummy_bench", module)
-    monkeypatch.setitem(OF_THEIR_OWN, "dummy", "dummy_bench")
+    monkeypatch.setitem(OF_THEIR_OWN, "dummy", ("dummy_bench", "Squares of sizes."))
 
 
 def test_a_bench_prints_its_columns_and_a_summary() -> None:

@@ -9,7 +9,6 @@ import pytest
 from pipeline.analysis.lifecycle import OpenRegression, Update
 from pipeline.messages.events import (
     DETECTED,
-    MAX_EVENT_BYTES,
     RESOLVED,
     UPDATED,
     decode_event,
@@ -54,12 +53,8 @@ REGRESSION = Regression(
 def test_an_event_has_what_subscribers_script_against() -> None:
     event = regression_event(REGRESSION)
     assert event["specversion"] == "1.0"
-    assert (event["id"], event["type"], event["source"], event["subject"]) == (
-        "id-1",
-        DETECTED,
-        "/smidgen/shop",
-        "shop.total",
-    )
+    assert (event["id"], event["type"]) == ("id-1", DETECTED)
+    assert (event["source"], event["subject"]) == ("/smidgen/shop", "shop.total")
     assert event["time"] == "2025-10-09T08:53:50.000Z"
     data = event["data"]
     promised = {
@@ -82,11 +77,6 @@ def test_a_flip_has_the_commits_that_it_switches_beside_it() -> None:
     assert cause["switches"] == [{"id": "d1ff", "time": code.time, "title": "x" * 500, "author": "ann"}]
     (cause,) = regression_event(REGRESSION)["data"]["root_causes"]
     assert "switches" not in cause
-
-
-def test_an_event_survives_its_encoding() -> None:
-    event = regression_event(REGRESSION)
-    assert decode_event(encode_event(event)) == event
 
 
 def test_what_did_not_exist_before_has_no_relative_change() -> None:
@@ -263,13 +253,13 @@ def test_no_event_is_too_large(character: str) -> None:
     )
     encoded = encode_event(regression_event(huge))
     data = decode_event(encoded)["data"]
-    assert len(encoded) < MAX_EVENT_BYTES
+    assert len(encoded) < 256 * 1024
     assert data["group_size"] == 3000
     assert 0 < len(data["group"]) < 3000
     assert len(data["root_causes"]) >= 2
     joined = Update("updated", OPEN, "shop", "live", T0, T0, level=0.2, joined=(member,) * 3000)
     updated = update_event(joined)
-    assert len(encode_event(updated)) < MAX_EVENT_BYTES
+    assert len(encode_event(updated)) < 256 * 1024
     assert (updated["data"]["joined_size"], updated["data"]["grown"]) == (3000, None)
 
 
@@ -294,12 +284,8 @@ def test_what_became_of_a_regression_names_it(update: Update, kind: str) -> None
     data = event["data"]
     promised = {"service": "shop", "workload": "live", "metric": "shop.total", "metric_kind": "subroutine"}
     assert promised.items() <= data.items()
-    assert (data["regression"], data["kind"], data["before"], data["after"]) == (
-        "c0ffee",
-        "short_term",
-        0.1,
-        0.15,
-    )
+    assert (data["regression"], data["kind"]) == ("c0ffee", "short_term")
+    assert (data["before"], data["after"]) == (0.1, 0.15)
     assert data["regression_time"] == "2025-10-09T08:53:20.000Z"
     assert data["detected_time"] == "2025-10-09T08:55:30.000Z"
 

@@ -16,15 +16,14 @@ import pytest
 
 from pipeline.messages.events import decode_event, encode_event
 from pipeline.messages.fields import parse_object
-from pipeline.messages.inputs import (
-    decode_change,
+from pipeline.messages.inputs import decode_change, encode_change
+from pipeline.messages.ledger import entry_from_json, entry_from_row, entry_to_json, ledger_columns
+from pipeline.messages.measurements import (
     decode_metric_points,
     decode_profile,
-    encode_change,
     encode_metric_points,
     encode_profile,
 )
-from pipeline.messages.ledger import entry_from_json, entry_from_row, entry_to_json, ledger_columns
 from pipeline.messages.scans import decode_progress, decode_scan, encode_progress, encode_scan
 
 FORMER = Path(__file__).with_name("former")

@@ -12,7 +12,12 @@ import pytest
 from loadgen.evaluation.reading import read_events
 from pipeline.messages.events import decode_event
 from pipeline.messages.fields import MAX_DEPTH, parse_object
-from pipeline.messages.inputs import MAX_ELEMENTS, MAX_FRAME_ANNOTATIONS, decode_metric_points, decode_profile
+from pipeline.messages.measurements import (
+    MAX_ELEMENTS,
+    MAX_FRAME_ANNOTATIONS,
+    decode_metric_points,
+    decode_profile,
+)
 from pipeline.messages.scans import decode_progress, decode_scan
 from pipeline.messages.schema.inputs import MAX_COUNT, MAX_METRIC
 from pipeline.messages.schema.scans import MAX_PARTS

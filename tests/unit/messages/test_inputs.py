@@ -14,18 +14,17 @@ from pipeline.messages.inputs import (
     change_to_row,
     decode_change,
     decode_feedback,
-    decode_metric_points,
-    decode_profile,
     encode_change,
-    encode_profile,
     encode_silence,
     silence_of_row,
     silence_to_row,
 )
+from pipeline.messages.measurements import decode_metric_points, decode_profile, encode_profile
 from pipeline.messages.schema.inputs import MAX_CONTENT, MAX_COUNT, MAX_FRAME
 from pipeline.model import Annotation, Change, ExpectedCost, Profile, Silence
 from pipeline.model.errors import InvalidMessage
 from tests.support.builders import build_profile
+from tests.unit.messages.test_schema_messages import refused_by_schema
 
 T0 = 1_760_000_000.0
 
@@ -72,12 +71,8 @@ def test_a_profile_is_flattened() -> None:
     assert profile.counts.tolist() == [5, 3, 2]
     assert {profile.stack_frames.dtype, profile.stack_starts.dtype, profile.counts.dtype} == {np.dtype("i8")}
     assert profile.annotations == (Annotation(1, "endpoint", "/checkout"),)
-    assert (profile.service, profile.host, profile.release, profile.labels) == (
-        "shop",
-        "web-1",
-        "v12",
-        {"zone": "a"},
-    )
+    assert (profile.service, profile.host, profile.release) == ("shop", "web-1", "v12")
+    assert profile.labels == {"zone": "a"}
 
 
 def test_a_broken_symbol_does_not_cost_an_interval() -> None:
@@ -309,7 +304,9 @@ def test_a_missing_field_is_named(kind: str, field: str, how: object) -> None:
     ],
 )
 def test_a_wrong_field_is_named(kind: str, alteration: dict[str, Any], message: str) -> None:
-    assert reason(KINDS[kind][0], altered(kind, alteration)).startswith(message)
+    said = reason(KINDS[kind][0], altered(kind, alteration))
+    assert said.startswith(message)
+    refused_by_schema("metric-points" if kind == "metric" else kind, altered(kind, alteration), said)
 
 
 @pytest.mark.parametrize(

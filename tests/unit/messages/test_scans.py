@@ -20,7 +20,8 @@ from pipeline.messages.scans import (
 from pipeline.model import Candidate, DomainDecision, Progress, Rename, Scan
 from pipeline.model.errors import InvalidMessage
 from pipeline.settings.topics import load_topics
-from tests.support.builders import build_decision, build_dropped
+from tests.support.builders import build_dropped
+from tests.unit.messages.test_schema_messages import refused_by_schema
 
 T0 = 1_760_000_000.0
 CANDIDATE = Candidate("subroutine", "shop.total", "short_term", T0 + 50, 0.01, 0.02, 1e-9, 40.0)
@@ -66,6 +67,7 @@ def test_wrong_progress_is_named(alteration: dict[str, Any], message: str) -> No
     with pytest.raises(InvalidMessage) as caught:
         decode_progress(altered(PROGRESS, alteration))
     assert str(caught.value).startswith(message)
+    refused_by_schema("progress", altered(PROGRESS, alteration), str(caught.value))
 
 
 CANDIDATE_JSON = to_json(CANDIDATE)
@@ -130,16 +132,7 @@ def test_a_wrong_scan_is_named(alteration: dict[str, Any], message: str) -> None
     with pytest.raises(InvalidMessage) as caught:
         decode_scan(altered(scan_json(), alteration))
     assert str(caught.value).startswith(message)
-
-
-def test_what_steps_decided_travels_along() -> None:
-    judged = replace(
-        CANDIDATE,
-        passed=(build_decision("went_away", 1 / 3, 0.5), build_decision("threshold", 2e-5, 1e-5, "a remark")),
-        group=(replace(CANDIDATE, metric="member", passed=(build_decision("went_away", 0.0, 1.0),)),),
-    )
-    scan = replace(SCAN, candidates=(judged, CANDIDATE), dropped=(replace(DROPPED, candidate=judged),))
-    assert decode_scan(encode_scan(scan)) == scan
+    refused_by_schema("scan", altered(scan_json(), alteration), str(caught.value))
 
 
 @pytest.mark.parametrize(
@@ -162,23 +155,10 @@ def test_probabilities_of_types_are_read_if_they_are_there(
     assert found.costlier_requests[0].types == ("GET /a", "GET /b")
 
 
-def test_what_cost_domains_said_travels_along() -> None:
-    domains = (
-        DomainDecision("callers: shop.page", "rose", 0.25, 1 / 3, 0.9, 0.5),
-        DomainDecision("class: shop.Cart", "too large", 0.5, 0.5, -3.0, -12.5),
-    )
-    passed, dropped = replace(CANDIDATE, domains=domains), replace(CANDIDATE, domains=domains[:1])
-    scan = replace(
-        SCAN, candidates=(passed,), dropped=(build_dropped(dropped, "cost_shift", 0.0, 0.5, "why"),)
-    )
-    assert decode_scan(encode_scan(scan)) == scan
-
-
-def test_what_regressions_grew_into_travels_along() -> None:
-    grown = (replace(CANDIDATE, after=0.05), replace(CANDIDATE, metric="other"))
-    scan = replace(SCAN, grown=grown)
-    assert decode_scan(encode_scan(scan)) == scan
-    assert decode_scan(altered(scan_json(), {"grown": DELETED})).grown == ()
+def test_a_whole_scan_needs_no_part_numbers_and_may_have_grown_nothing() -> None:
+    lacking = dict.fromkeys(("part", "parts", "dropped", "grown"), DELETED)
+    scan = decode_scan(altered(scan_json(), lacking))
+    assert (scan.part, scan.parts, scan.dropped, scan.grown) == (0, 1, (), ())
 
 
 def test_what_regressions_grew_into_is_reported_once_however_a_scan_is_cut() -> None:
@@ -196,11 +176,6 @@ def test_groups_nested_too_deep_are_refused(depth: int) -> None:
     nested = b'"candidates":[' + opening * depth + innermost + b"]}" * depth + b"]"
     with pytest.raises(InvalidMessage, match="nested deeper than"):
         decode_scan(scan.replace(b'"candidates":[]', nested))
-
-
-def test_a_whole_scan_needs_no_part_numbers() -> None:
-    scan = decode_scan(altered(scan_json(), {"part": DELETED, "parts": DELETED, "dropped": DELETED}))
-    assert (scan.part, scan.parts, scan.dropped) == (0, 1, ())
 
 
 def many(candidates: int, dropped: int) -> Scan:
@@ -272,11 +247,16 @@ def test_a_scan_with_and_without_a_share_factor(factor: tuple[float, ...] | None
     assert decode_scan(encode_scan(scan)) == scan
 
 
-@pytest.mark.parametrize("factor", [[0.0], [-1.0], ["1"], 1.0, [1.0, None]])
-def test_a_share_factor_that_is_none_is_refused(factor: object) -> None:
-    raw = orjson.loads(encode_scan(SCAN)) | {"share_factor": factor}
-    with pytest.raises(InvalidMessage, match="share_factor"):
-        decode_scan(orjson.dumps(raw))
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("share_factor", factor) for factor in ([0.0], [-1.0], ["1"], 1.0, [1.0, None])),
+        *(("renames", [rename]) for rename in ({"former": "a"}, {"former": "", "name": "b"}, ["a", "b"])),
+    ],
+)
+def test_a_share_factor_or_rename_that_is_none_is_refused(field: str, value: object) -> None:
+    with pytest.raises(InvalidMessage, match=field):
+        decode_scan(orjson.dumps({**scan_json(), field: value}))
 
 
 def test_renames_travel_in_as_many_parts_as_they_need() -> None:
@@ -285,10 +265,3 @@ def test_renames_travel_in_as_many_parts_as_they_need() -> None:
     parts = [decode_scan(encode_scan(part)) for part in split_scan(scan, max_items=4)]
     assert [len(part.renames) for part in parts] == [1, 4, 4]
     assert join_scan(parts) == scan
-
-
-@pytest.mark.parametrize("rename", [{"former": "a"}, {"former": "", "name": "b"}, ["a", "b"]])
-def test_a_rename_that_is_none_is_refused(rename: object) -> None:
-    raw = orjson.loads(encode_scan(SCAN)) | {"renames": [rename]}
-    with pytest.raises(InvalidMessage, match="renames"):
-        decode_scan(orjson.dumps(raw))

@@ -68,15 +68,14 @@ def test_what_cannot_be_used_is_refused_with_its_field(raw: dict[str, Any], reas
     assert str(refused.value).startswith(reason)
 
 
-@pytest.mark.parametrize("value", [None, b"", b"[]", b"{", b'{"kind": "A/B"', b'{"points": 1' + b"0" * 400])
+HUGE = orjson.dumps(SIDE).replace(b"2.5", b"1" + b"0" * 400)
+
+
+@pytest.mark.parametrize(
+    "value", [None, b"", b"[]", b"{", b'{"kind": "A/B"', b'{"points": 1' + b"0" * 400, HUGE]
+)
 def test_what_is_no_object_is_refused(value: bytes | None) -> None:
-    with pytest.raises(InvalidMessage):
-        decode_trial(value)
-
-
-def test_huge_numbers_are_refused_in_one_line() -> None:
-    value = orjson.dumps(SIDE).replace(b"2.5", b"1" + b"0" * 400)
-    with pytest.raises(InvalidMessage, match=r"not JSON|points"):
+    with pytest.raises(InvalidMessage, match=r"not JSON|points|empty|object"):
         decode_trial(value)
 
 

@@ -43,87 +43,69 @@ def run(work: Coroutine[Any, Any, None]) -> None:
     asyncio.run(work)
 
 
-def test_a_child_that_ends_by_itself_is_named_with_its_last_words(tmp_path: Path) -> None:
-    async def script() -> None:
-        processes = Group(tmp_path)
-        await processes.start("worker", [PYTHON, "-c", "print('disk is full'); raise SystemExit(3)"])
-        with pytest.raises(ChildFailed, match=r"worker ended with code 3; .*\ndisk is full"):
-            await asyncio.wait_for(processes.watch(), 60)
-        await processes.stop_all()
-
-    run(script())
+async def test_a_child_that_ends_by_itself_is_named_with_its_last_words(tmp_path: Path) -> None:
+    processes = Group(tmp_path)
+    await processes.start("worker", [PYTHON, "-c", "print('disk is full'); raise SystemExit(3)"])
+    with pytest.raises(ChildFailed, match=r"worker ended with code 3; .*\ndisk is full"):
+        await asyncio.wait_for(processes.watch(), 60)
+    await processes.stop_all()
 
 
-def test_a_child_that_is_killed_is_named_with_the_signal(tmp_path: Path) -> None:
-    async def script() -> None:
-        processes = Group(tmp_path)
-        process = await processes.start("worker", [PYTHON, "-c", SLEEP])
-        await up(process)
-        os.kill(process.pid, signal.SIGKILL)
-        with pytest.raises(ChildFailed, match="worker was killed by signal 9"):
-            await asyncio.wait_for(processes.watch(), 60)
-        await processes.stop_all()
-
-    run(script())
+async def test_a_child_that_is_killed_is_named_with_the_signal(tmp_path: Path) -> None:
+    processes = Group(tmp_path)
+    process = await processes.start("worker", [PYTHON, "-c", SLEEP])
+    await up(process)
+    os.kill(process.pid, signal.SIGKILL)
+    with pytest.raises(ChildFailed, match="worker was killed by signal 9"):
+        await asyncio.wait_for(processes.watch(), 60)
+    await processes.stop_all()
 
 
-def test_stopping_all_leaves_nothing_behind(tmp_path: Path) -> None:
+async def test_stopping_all_leaves_nothing_behind(tmp_path: Path) -> None:
     parent = (
         "import subprocess, sys; sleep = 'import time; time.sleep(60)';"
         "child = subprocess.Popen([sys.executable, '-c', sleep]);"
         "print(child.pid, 'up', flush=True); child.wait()"
     )
-
-    async def script() -> None:
-        processes = Group(tmp_path)
-        started = [await processes.start("one", [PYTHON, "-c", SLEEP])]
-        started.append(await processes.start("parent", [PYTHON, "-c", parent]))
-        for process in started:
-            await up(process)
-        grandchild = int(tail_of(started[1].log).split()[0])
-        await processes.stop_all()
-        assert processes.running == []
-        for pid in (*(process.pid for process in started), grandchild):
-            await gone(pid)
-
-    run(script())
-
-
-def test_a_child_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
-    async def script() -> None:
-        process = await Group(tmp_path).start("stubborn", [PYTHON, "-c", STUBBORN])
+    processes = Group(tmp_path)
+    started = [await processes.start("one", [PYTHON, "-c", SLEEP])]
+    started.append(await processes.start("parent", [PYTHON, "-c", parent]))
+    for process in started:
         await up(process)
-        await process.stop(timeout_s=0.2)
-        assert process.returncode == -signal.SIGKILL
-
-    run(script())
-
-
-def test_a_command_that_fails_or_hangs_raises(tmp_path: Path) -> None:
-    async def script() -> None:
-        processes = Group(tmp_path)
-        with pytest.raises(ChildFailed, match="migrate ended with code 2"):
-            await processes.run("migrate", [PYTHON, "-c", "raise SystemExit(2)"])
-        with pytest.raises(ChildFailed, match=r"topics took longer than 0\.3 s"):
-            await processes.run("topics", [PYTHON, "-c", SLEEP], timeout_s=0.3)
-        await processes.run("fine", [PYTHON, "-c", "pass"])
-        assert processes.running == []
-
-    run(script())
+    grandchild = int(tail_of(started[1].log).split()[0])
+    await processes.stop_all()
+    assert processes.running == []
+    for pid in (*(process.pid for process in started), grandchild):
+        await gone(pid)
 
 
-def test_settings_of_smidgen_do_not_reach_children(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_child_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
+    process = await Group(tmp_path).start("stubborn", [PYTHON, "-c", STUBBORN])
+    await up(process)
+    await process.stop(timeout_s=0.2)
+    assert process.returncode == -signal.SIGKILL
+
+
+async def test_a_command_that_fails_or_hangs_raises(tmp_path: Path) -> None:
+    processes = Group(tmp_path)
+    with pytest.raises(ChildFailed, match="migrate ended with code 2"):
+        await processes.run("migrate", [PYTHON, "-c", "raise SystemExit(2)"])
+    with pytest.raises(ChildFailed, match=r"topics took longer than 0\.3 s"):
+        await processes.run("topics", [PYTHON, "-c", SLEEP], timeout_s=0.3)
+    await processes.run("fine", [PYTHON, "-c", "pass"])
+    assert processes.running == []
+
+
+async def test_settings_of_smidgen_do_not_reach_children(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SMIDGEN_BROKER", "elsewhere:9092")
-
-    async def script() -> None:
-        shown = "import os; print([name for name in os.environ if name.startswith('SMIDGEN_')])"
-        await Group(tmp_path).run("show", [PYTHON, "-c", shown])
-        assert tail_of(tmp_path / "logs" / "show.log") == "[]"
-
-    run(script())
+    shown = "import os; print([name for name in os.environ if name.startswith('SMIDGEN_')])"
+    await Group(tmp_path).run("show", [PYTHON, "-c", shown])
+    assert tail_of(tmp_path / "logs" / "show.log") == "[]"
 
 
-def test_a_background_failure_ends_the_script() -> None:
+async def test_a_background_failure_ends_the_script() -> None:
     async def fail() -> NoReturn:
         raise ChildFailed("detect ended")
 
@@ -135,17 +117,14 @@ def test_a_background_failure_ends_the_script() -> None:
         finally:
             ended.append("script")
 
-    async def script() -> None:
-        background = BackgroundTasks()
-        background.add(fail())
-        with pytest.raises(ChildFailed, match="detect ended"):
-            await background.lead(forever())
-
-    run(script())
+    background = BackgroundTasks()
+    background.add(fail())
+    with pytest.raises(ChildFailed, match="detect ended"):
+        await background.lead(forever())
     assert ended == ["script"]
 
 
-def test_the_background_ends_with_the_script() -> None:
+async def test_the_background_ends_with_the_script() -> None:
     ended = []
 
     async def forever() -> None:
@@ -158,10 +137,7 @@ def test_the_background_ends_with_the_script() -> None:
         await asyncio.sleep(0)
         return 42
 
-    async def script() -> None:
-        background = BackgroundTasks()
-        background.add(forever())
-        assert await background.lead(answer()) == 42
-
-    run(script())
+    background = BackgroundTasks()
+    background.add(forever())
+    assert await background.lead(answer()) == 42
     assert ended == ["background"]

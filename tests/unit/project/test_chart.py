@@ -274,36 +274,23 @@ def test_an_existing_secret_is_used_and_none_is_made() -> None:
 
 
 @pytest.mark.parametrize("values", [SMALLEST, ALL], ids=["smallest", "all"])
-def test_probes_ask_the_endpoint_that_the_worker_opens(values: Object) -> None:
+def test_probes_ask_the_endpoint_that_the_worker_opens_and_pods_have_time_to_stop(values: Object) -> None:
+    probe = ["python", "-m", "pipeline.http.probe"]
     for deployment in workers(values).values():
         (container,) = pod(deployment)["containers"]
-        commands = {
-            name: container[f"{name}Probe"]["exec"]["command"]
-            for name in ("startup", "liveness", "readiness")
-        }
-        probe = ["python", "-m", "pipeline.http.probe"]
-        assert commands == {
-            "startup": [*probe, "live"],
-            "liveness": [*probe, "live"],
-            "readiness": [*probe, "ready"],
-        }
-        assert (
-            container["startupProbe"]["periodSeconds"] * container["startupProbe"]["failureThreshold"] >= 300
-        )
-        done = subprocess.run(
-            [sys.executable, *commands["liveness"][1:]],
-            env={"SMIDGEN_HEALTH": "127.0.0.1:1", "PYTHONPATH": str(ROOT)},
-            capture_output=True,
-        )
-        assert done.returncode == 1, "nothing listens there, and the call is understood"
-
-
-@pytest.mark.parametrize("values", [SMALLEST, ALL], ids=["smallest", "all"])
-def test_a_pod_has_longer_to_stop_than_its_worker_takes(values: Object) -> None:
-    for deployment in workers(values).values():
+        for name, question in (("startup", "live"), ("liveness", "live"), ("readiness", "ready")):
+            assert container[f"{name}Probe"]["exec"]["command"] == [*probe, question]
+        startup = container["startupProbe"]
+        assert startup["periodSeconds"] * startup["failureThreshold"] >= 300
         drain_s = values.get("drainSeconds", 5)
         assert pod(deployment)["terminationGracePeriodSeconds"] > drain_s + 4 * CLOSE_S
         assert deployment["spec"]["strategy"]["rollingUpdate"] == {"maxSurge": 0, "maxUnavailable": 1}
+    done = subprocess.run(
+        [sys.executable, *probe[1:], "live"],
+        env={"SMIDGEN_HEALTH": "127.0.0.1:1", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+    )
+    assert done.returncode == 1, "nothing listens there, and the call is understood"
 
 
 @pytest.mark.parametrize("values", [SMALLEST, SECURED, ALL], ids=["smallest", "secured", "all"])

@@ -228,7 +228,7 @@ def test_a_container_has_longer_to_stop_than_a_worker_takes() -> None:
         assert float(OWN[stage]["stop_grace_period"].removesuffix("s")) > drain_s + 4 * CLOSE_S
 
 
-def test_the_image_does_not_run_as_root_and_checks_hashes() -> None:
+def test_the_image_does_not_run_as_root_has_git_and_checks_hashes_and_its_endpoint() -> None:
     dockerfile = (ROOT / "Dockerfile").read_text(encoding="utf-8")
     final = dockerfile.rsplit("FROM ", 1)[1]
     user = re.search(r"^USER (\d+):(\d+)$", final, re.MULTILINE)
@@ -236,6 +236,12 @@ def test_the_image_does_not_run_as_root_and_checks_hashes() -> None:
     assert min(int(number) for number in user.groups()) >= 10_000
     assert f"--uid {user[1]} --gid {user[2]}" in final
     assert "--constraints requirements.lock" in dockerfile
+    assert "'.[server]'" in dockerfile
+    assert re.search(r"apt-get install --yes --no-install-recommends git\b", final)
+    endpoint = re.search(r"SMIDGEN_HEALTH=(\S+)", final)
+    assert endpoint
+    assert health_address(endpoint[1], None) == ("127.0.0.1", 9464)
+    assert f"CMD {json.dumps(PROBE)}" in final
 
 
 def test_the_build_context_has_what_the_dockerfile_copies() -> None:
@@ -262,16 +268,3 @@ def environment_of(name: str, **given: str) -> dict[str, str]:
         key: re.sub(r"\$\{(\w+):-([^}]*)\}", lambda found: given.get(found[1]) or found[2], value)
         for key, value in OWN[name]["environment"].items()
     }
-
-
-def test_the_image_has_git_for_the_changes_that_it_reads() -> None:
-    final = (ROOT / "Dockerfile").read_text(encoding="utf-8").rsplit("FROM ", 1)[1]
-    assert re.search(r"apt-get install --yes --no-install-recommends git\b", final)
-
-
-def test_the_image_checks_the_endpoint_that_it_opens() -> None:
-    final = (ROOT / "Dockerfile").read_text(encoding="utf-8").rsplit("FROM ", 1)[1]
-    found = re.search(r"SMIDGEN_HEALTH=(\S+)", final)
-    assert found
-    assert health_address(found[1], None) == ("127.0.0.1", 9464)
-    assert f"CMD {json.dumps(PROBE)}" in final

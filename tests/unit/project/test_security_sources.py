@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.cases import for_every
 from tests.support.paths import ROOT
 
 SOURCES = sorted(path for name in ("pipeline", "agents", "loadgen") for path in (ROOT / name).rglob("*.py"))
@@ -199,76 +200,54 @@ def test_every_statement_is_a_constant_or_made_of_constants() -> None:
     assert findings(unbound_sql, STORAGE) == []
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "import pickle",
-        "from pickle import loads",
-        "import xmlrpc.client",
-        "eval(text)",
-        "os.system(text)",
-        "yaml.load(text)",
-        "yaml.load(text, Loader=yaml.Loader)",
-        "yaml.load(text, yaml.FullLoader)",
-        "class L(yaml.Loader): pass\nyaml.load(text, Loader=L)",
-        "yaml.unsafe_load(text)",
-        "np.load(file, allow_pickle=True)",
-        "subprocess.run(text, shell=True)",
-        "context.verify_mode = ssl.CERT_NONE",
-        "context.check_hostname = False",
-        "ssl._create_unverified_context()",
-    ],
-)
-def test_the_first_check_finds(source: str) -> None:
-    assert list(unsafe(ast.parse(source)))
+TRIED = {
+    unsafe: (
+        (
+            *("import pickle", "from pickle import loads", "import xmlrpc.client"),
+            *("eval(text)", "os.system(text)", "yaml.load(text)", "yaml.unsafe_load(text)"),
+            *("yaml.load(text, Loader=yaml.Loader)", "yaml.load(text, yaml.FullLoader)"),
+            "class L(yaml.Loader): pass\nyaml.load(text, Loader=L)",
+            *("np.load(file, allow_pickle=True)", "subprocess.run(text, shell=True)"),
+            *("context.verify_mode = ssl.CERT_NONE", "context.check_hostname = False"),
+            "ssl._create_unverified_context()",
+        ),
+        (
+            *("import json", "yaml.load(text, Loader=yaml.SafeLoader)", "evaluate(text)"),
+            "class L(yaml.SafeLoader): pass\nyaml.load(text, Loader=L)",
+            "np.load(file, allow_pickle=False)",
+        ),
+    ),
+    formatted_sql: (
+        (
+            "f\"SELECT a FROM t WHERE service = '{service}'\"",
+            'f" AND service = {service!r}"',
+            "'SELECT a FROM t WHERE service = %s' % service",
+            "'SELECT a FROM t WHERE service = {}'.format(service)",
+            "'SELECT a FROM t WHERE service = ' + service",
+            "_SQL = 'SELECT a FROM t WHERE service = NAME'.replace('NAME', service)",
+        ),
+        (
+            "f\"SELECT {', '.join(names)} FROM {{table:Identifier}}\"",
+            'f" AND {{column{number}:Identifier}} = {{value{number}:String}}"',
+            "'SELECT a ' + 'FROM t'",
+            "f'the store at {where} does not answer'",
+        ),
+    ),
+    unbound_sql: (
+        (
+            "def f(client, service):\n    sql = render(service)\n    client.query(sql)",
+            "def f(client, service):\n    client.command(render(service))",
+        ),
+        ("_SQL = 'SELECT 1'\ndef f(client):\n    client.query(_SQL, {})",),
+    ),
+}
+"""For each check, sources that it finds and sources that it leaves alone."""
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "import json",
-        "yaml.load(text, Loader=yaml.SafeLoader)",
-        "class L(yaml.SafeLoader): pass\nyaml.load(text, Loader=L)",
-        "np.load(file, allow_pickle=False)",
-        "evaluate(text)",
-    ],
-)
-def test_the_first_check_leaves_alone(source: str) -> None:
-    assert not list(unsafe(ast.parse(source)))
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "f\"SELECT a FROM t WHERE service = '{service}'\"",
-        'f" AND service = {service!r}"',
-        "'SELECT a FROM t WHERE service = %s' % service",
-        "'SELECT a FROM t WHERE service = {}'.format(service)",
-        "'SELECT a FROM t WHERE service = ' + service",
-        "_SQL = 'SELECT a FROM t WHERE service = NAME'.replace('NAME', service)",
-    ],
-)
-def test_the_second_check_finds(source: str) -> None:
-    assert list(formatted_sql(ast.parse(source)))
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "f\"SELECT {', '.join(names)} FROM {{table:Identifier}}\"",
-        'f" AND {{column{number}:Identifier}} = {{value{number}:String}}"',
-        "'SELECT a ' + 'FROM t'",
-        "f'the store at {where} does not answer'",
-    ],
-)
-def test_the_second_check_leaves_alone(source: str) -> None:
-    assert not list(formatted_sql(ast.parse(source)))
-
-
-def test_the_third_check_finds() -> None:
-    made = "def f(client, service):\n    sql = render(service)\n    client.query(sql)"
-    called = "def f(client, service):\n    client.command(render(service))"
-    for source in (made, called):
-        assert list(unbound_sql(ast.parse(source)))
-    constant = "_SQL = 'SELECT 1'\ndef f(client):\n    client.query(_SQL, {})"
-    assert not list(unbound_sql(ast.parse(constant)))
+@for_every("check", TRIED)
+def test_each_check_finds_what_it_should_and_nothing_else(
+    check: Callable[[ast.Module], Iterator[Finding]],
+) -> None:
+    wrong, right = TRIED[check]
+    assert [source for source in wrong if not list(check(ast.parse(source)))] == []
+    assert [source for source in right if list(check(ast.parse(source)))] == []

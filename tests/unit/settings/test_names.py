@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.counting.names import NO_NAMING, Namings
+from pipeline.counting.names import Naming, Namings
 from pipeline.model.errors import ConfigError
 from pipeline.settings.names import read_namings
 
@@ -31,7 +31,7 @@ def test_services_inherit_from_the_default(tmp_path: Path) -> None:
     assert namings.of("other").symbol("main.main.func1") == "main.main.func1"
     assert namings.of("shop").symbol("main.main.func1") == "main.main.func1"
     assert namings.of("shop").symbol("total_gen12ab(int)") == "total"
-    assert namings.of("legacy") == NO_NAMING
+    assert namings.of("legacy") == Naming(rules=())
     assert len({namings.of(name).version for name in ("other", "shop", "legacy")}) == 3
 
 

@@ -98,6 +98,10 @@ def test_a_copy_from_before_the_flow_stood_in_the_file_is_read(tmp_path: Path) -
     assert load_topics(write(tmp_path, strip)) == load_topics()
 
 
+def edited(topic: str, **keys: Any) -> Edit:
+    return lambda raw: raw[topic].update(keys)
+
+
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
@@ -107,53 +111,43 @@ def test_a_copy_from_before_the_flow_stood_in_the_file_is_read(tmp_path: Path) -
         ),
         pytest.param(lambda raw: raw.update(windows=None), "windows: ", id="empty topic"),
         pytest.param(lambda raw: raw["changes"].pop("name"), "changes: name: is missing", id="missing key"),
+        pytest.param(edited("changes", partition=3), "changes: partition: unknown key", id="unknown key"),
         pytest.param(
-            lambda raw: raw["changes"].update(partition=3),
-            "changes: partition: unknown key",
-            id="unknown key",
-        ),
-        pytest.param(
-            lambda raw: raw["changes"].update(retention_s=3),
+            edited("changes", retention_s=3),
             "changes: retention_s: unknown key; known keys are cleanup, key, max_message, name",
             id="inner name of a key",
         ),
+        pytest.param(edited("changes", partitions=0), "changes: partitions: ", id="no partitions"),
+        pytest.param(edited("changes", partitions="many"), "changes: partitions: ", id="wrong type"),
         pytest.param(
-            lambda raw: raw["changes"].update(partitions=0), "changes: partitions: ", id="no partitions"
-        ),
-        pytest.param(
-            lambda raw: raw["changes"].update(partitions="many"), "changes: partitions: ", id="wrong type"
-        ),
-        pytest.param(
-            lambda raw: raw["changes"].update(retention="1 week"),
+            edited("changes", retention="1 week"),
             "changes: retention: should be a duration",
             id="wrong retention",
         ),
         pytest.param(
-            lambda raw: raw["changes"].update(retention=float("inf")),
+            edited("changes", retention=float("inf")),
             "changes: retention: a duration should be finite",
             id="endless retention by another name",
         ),
         pytest.param(
-            lambda raw: raw["changes"].update(max_message="1MB"),
+            edited("changes", max_message="1MB"),
             "changes: max_message: should be a size",
             id="wrong size",
         ),
+        pytest.param(edited("changes", cleanup="never"), "changes: cleanup: ", id="wrong cleanup"),
+        pytest.param(edited("changes", name="a b"), "changes: name: ", id="wrong name"),
         pytest.param(
-            lambda raw: raw["changes"].update(cleanup="never"), "changes: cleanup: ", id="wrong cleanup"
-        ),
-        pytest.param(lambda raw: raw["changes"].update(name="a b"), "changes: name: ", id="wrong name"),
-        pytest.param(
-            lambda raw: raw["changes"].update(name="profiles"),
+            edited("changes", name="profiles"),
             "changes.name: 'profiles' is also the name of profiles",
             id="one name for two",
         ),
         pytest.param(
-            lambda raw: raw["filtered"].update(partitions=7),
+            edited("filtered", partitions=7),
             "filtered.partitions: should be 6, as many as windows has",
             id="unequal partitions of a shared key",
         ),
         pytest.param(
-            lambda raw: raw["filtered"].update(readers=["rootcause"]),
+            edited("filtered", readers=["rootcause"]),
             "filtered.readers: cannot be changed: dedup",
             id="another flow",
         ),

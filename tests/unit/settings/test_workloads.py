@@ -206,126 +206,94 @@ def test_presets_and_files_mix_in_the_order_given(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        pytest.param({"resolution": None}, "mine: resolution: should be a duration", id="null resolution"),
-        pytest.param({"resolution": "0s"}, "mine: resolution: ", id="zero resolution"),
-        pytest.param(
-            {"historical": "10 days"}, "mine: historical: should be a duration", id="wrong duration"
-        ),
-        pytest.param({"resolution_s": 5}, "mine: resolution_s: unknown key", id="inner name of a key"),
-        pytest.param({"thresold": 1}, "mine: thresold: unknown key", id="unknown key"),
+        pytest.param({"resolution": None}, "resolution: should be a duration", id="null resolution"),
+        pytest.param({"resolution": "0s"}, "resolution: ", id="zero resolution"),
+        pytest.param({"historical": "10 days"}, "historical: should be a duration", id="wrong duration"),
+        pytest.param({"resolution_s": 5}, "resolution_s: unknown key", id="inner name of a key"),
+        pytest.param({"thresold": 1}, "thresold: unknown key", id="unknown key"),
         pytest.param(
             {"threshold": {"absolut": 0.1}},
-            "mine: threshold.absolut: unknown key; known keys are absolute, relative",
+            "threshold.absolut: unknown key; known keys are absolute, relative",
             id="unknown nested key",
         ),
-        pytest.param({"threshold": {}}, "mine: threshold: give either absolute or relative", id="neither"),
+        pytest.param({"threshold": {}}, "threshold: give either absolute or relative", id="neither"),
         pytest.param(
             {"threshold": {"absolute": 0.1, "relative": 0.1}},
-            "mine: threshold: give either absolute or relative",
+            "threshold: give either absolute or relative",
             id="both",
         ),
-        pytest.param({"threshold": {"absolute": 0}}, "mine: threshold.absolute: ", id="zero threshold"),
-        pytest.param({"threshold": 0.1}, "mine: threshold: should be a mapping", id="bare threshold"),
-        pytest.param({"detectors": ["medium_term"]}, "mine: detectors.0: ", id="unknown detector"),
-        pytest.param({"detectors": []}, "mine: detectors: should hold at least 1", id="no detector"),
+        pytest.param({"threshold": {"absolute": 0}}, "threshold.absolute: ", id="zero threshold"),
+        pytest.param({"threshold": 0.1}, "threshold: should be a mapping", id="bare threshold"),
+        pytest.param({"detectors": ["medium_term"]}, "detectors.0: ", id="unknown detector"),
+        pytest.param({"detectors": []}, "detectors: should hold at least 1", id="no detector"),
         pytest.param(
             {"direction": "sideways"},
-            "mine: direction: should be 'up' or 'down'",
+            "direction: should be 'up' or 'down'",
             id="unknown direction",
         ),
-        pytest.param({"series": "cpu"}, "mine: series: ", id="unknown series"),
+        pytest.param({"series": "cpu"}, "series: ", id="unknown series"),
         pytest.param(
             {"metrics": ["*throughput*"]},
-            "mine: metrics chooses service-level metrics; it needs series: service",
+            "metrics chooses service-level metrics; it needs series: service",
             id="metrics of gCPU",
         ),
         pytest.param(
             {"series": "service", "metrics": []},
-            "mine: metrics: give at least one pattern, or leave the key out",
+            "metrics: give at least one pattern, or leave the key out",
             id="no pattern",
         ),
         pytest.param(
-            {"series": "service", "metrics": ["ok", "!"]}, "mine: metrics: a pattern is empty", id="nothing"
+            {"series": "service", "metrics": ["ok", "!"]}, "metrics: a pattern is empty", id="nothing"
         ),
-        pytest.param({"series": "service", "metrics": [5]}, "mine: metrics.0: ", id="number for a pattern"),
+        pytest.param({"series": "service", "metrics": [5]}, "metrics.0: ", id="number for a pattern"),
         pytest.param(
             {"kdd2018": "core_data"},
-            "mine: kdd2018 sets up a detector that detectors does not name",
+            "kdd2018 sets up a detector that detectors does not name",
             id="set-up of a detector that does not run",
         ),
         pytest.param(
-            {"detectors": ["kdd2018"], "kdd2018": "web"}, "mine: kdd2018: ", id="unknown set-up of kdd2018"
+            {"detectors": ["kdd2018"], "kdd2018": "web"}, "kdd2018: ", id="unknown set-up of kdd2018"
         ),
-        pytest.param({"lateness": "-1s"}, "mine: lateness: should be a duration", id="negative lateness"),
+        pytest.param({"lateness": "-1s"}, "lateness: should be a duration", id="negative lateness"),
         pytest.param(
             {"analysis": "45m"},
-            "mine: analysis of 45m is not a whole number of resolution 30m",
+            "analysis of 45m is not a whole number of resolution 30m",
             id="broken windows",
         ),
-        pytest.param({"name": "a b"}, "a b: name: ", id="name with a space"),
-        pytest.param(
-            {"cost_domains": [{"name": "cart", "subroutines": ["re:("]}]},
-            "mine: cost_domains.0.subroutines: 're:(' is no regular expression",
-            id="broken pattern of a cost domain",
-        ),
+        pytest.param({"name": "a b"}, "name: ", id="name with a space"),
         pytest.param(
             {"cost_domains": [{"name": "cart", "subroutines": [one]} for one in ("a", "b")]},
-            "mine: cost_domains: two of the name 'cart'",
+            "cost_domains: two of the name 'cart'",
             id="two cost domains of one name",
         ),
         pytest.param(
-            {"cost_domains": [{"name": "cart", "subroutines": []}]},
-            "mine: cost_domains.0.subroutines: ",
-            id="cost domain of nothing",
-        ),
-        pytest.param(
-            {"cost_domains": [{"name": "cart", "subroutines": ["a", ""]}]},
-            "mine: cost_domains.0.subroutines: a pattern is empty",
-            id="empty pattern of a cost domain",
-        ),
-        pytest.param(
-            {"cost_domains": [{"name": "cart", "subroutines": ["re:"]}]},
-            "mine: cost_domains.0.subroutines: a pattern is empty",
-            id="empty regular expression",
-        ),
-        pytest.param(
-            {"cost_domains": [{"name": "cart", "subroutines": "x"}]},
-            "mine: cost_domains.0.subroutines: should be a list",
-            id="text for a list of patterns",
-        ),
-        pytest.param(
             {"cost_domains": {"name": "cart"}},
-            "mine: cost_domains: should be a list",
+            "cost_domains: should be a list",
             id="mapping for a list of cost domains",
         ),
         pytest.param(
-            {"cost_domains": [{"name": "cart", "patterns": ["x"], "subroutines": ["x"]}]},
-            "mine: cost_domains.0.patterns: unknown key; known keys are name, subroutines",
-            id="unknown key of a cost domain",
+            {"merge_rules": {"stacks": 0.5}}, "merge_rules: should be a list", id="mapping for rules"
         ),
-        pytest.param(
-            {"merge_rules": {"stacks": 0.5}}, "mine: merge_rules: should be a list", id="mapping for rules"
-        ),
-        pytest.param({"merge_rules": [0.5]}, "mine: merge_rules.0: should be a mapping", id="bare rule"),
+        pytest.param({"merge_rules": [0.5]}, "merge_rules.0: should be a mapping", id="bare rule"),
         pytest.param(
             {"merge_rules": [{"cause": 0.7}, {"stack": 0.5}]},
-            "mine: merge_rules.1.stack: unknown key; known keys are between, caller, cause, correlation, ",
+            "merge_rules.1.stack: unknown key; known keys are between, caller, cause, correlation, ",
             id="unknown key of a rule",
         ),
         pytest.param(
             {"merge_rules": [{"between": "gcpu"}]},
-            "mine: merge_rules.0: give at least one of cause",
+            "merge_rules.0: give at least one of cause",
             id="rule of nothing",
         ),
         pytest.param(
             {"merge_rules": [{"stacks": 0.5, "between": "service"}]},
-            "mine: merge_rules.0: stacks can never hold with between: service, since service-level metrics "
+            "merge_rules.0: stacks can never hold with between: service, since service-level metrics "
             "have no stacks; give correlation or metric_id",
             id="stacks of service-level metrics",
         ),
         pytest.param(
             {"merge_rules": [{"cause": 0.5, "caller": 0.5, "correlation": 0.9, "between": "mixed"}]},
-            "mine: merge_rules.0: cause, caller can never hold with between: mixed",
+            "merge_rules.0: cause, caller can never hold with between: mixed",
             id="cause of a service-level metric",
         ),
     ],
@@ -336,7 +304,33 @@ def test_a_mistake_is_named_by_file_workload_and_key(
     path = write(tmp_path, {**GOOD, **change})
     with pytest.raises(ConfigError) as caught:
         load_workloads([str(path)])
-    assert str(caught.value).startswith(f"{path}: {message}")
+    assert str(caught.value).startswith(f"{path}: {change.get('name', 'mine')}: {message}")
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        pytest.param(
+            {"subroutines": ["re:("]}, "subroutines: 're:(' is no regular expression", id="broken pattern"
+        ),
+        pytest.param({"subroutines": []}, "subroutines: ", id="nothing"),
+        pytest.param({"subroutines": ["a", ""]}, "subroutines: a pattern is empty", id="empty pattern"),
+        pytest.param(
+            {"subroutines": ["re:"]}, "subroutines: a pattern is empty", id="empty regular expression"
+        ),
+        pytest.param({"subroutines": "x"}, "subroutines: should be a list", id="text for a list of patterns"),
+        pytest.param(
+            {"patterns": ["x"], "subroutines": ["x"]},
+            "patterns: unknown key; known keys are name, subroutines",
+            id="unknown key",
+        ),
+    ],
+)
+def test_a_mistake_of_a_cost_domain_is_named(tmp_path: Path, keys: dict[str, Any], message: str) -> None:
+    path = write(tmp_path, {**GOOD, "cost_domains": [{"name": "cart", **keys}]})
+    with pytest.raises(ConfigError) as caught:
+        load_workloads([str(path)])
+    assert str(caught.value).startswith(f"{path}: mine: cost_domains.0.{message}")
 
 
 def test_a_missing_key_in_a_list_names_the_row(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from pipeline.counting.names import NO_NAMING, VERSION, Naming, Namings, Pattern
+from pipeline.counting.names import VERSION, Naming, Namings, Pattern
 from pipeline.model import MetricPoints, Profile, Record, SeriesKey, SeriesMatrix
 from pipeline.stages.aggregate import AggregateStage
 from pipeline.stages.gather.streams import one_stream
@@ -18,7 +18,7 @@ from tests.support.builders import build_profile
 T0 = 1_700_006_400.0  # a whole day
 RAW = ("main", "a(int)", "a(long)", "b()")
 EVERY = Namings()
-NONE = Namings(NO_NAMING)
+NONE = Namings(Naming(rules=()))
 ASKED = [SeriesKey("subroutine", "a"), SeriesKey("subroutine", "b")]
 
 

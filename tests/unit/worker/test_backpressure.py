@@ -67,42 +67,33 @@ def test_a_queue_is_full_by_bytes_and_fetching_resumes_when_there_is_room() -> N
     asyncio.run(main())
 
 
-def test_a_queue_is_full_by_number_too() -> None:
-    async def main() -> None:
-        waiting = queue(1 << 30, maxsize=2)
-        waiting.put_nowait(event(0, 1))
-        waiting.put_nowait(event(1, 1))
-        assert waiting.full()
-
-    asyncio.run(main())
+async def test_a_queue_is_full_by_number_too() -> None:
+    waiting = queue(1 << 30, maxsize=2)
+    waiting.put_nowait(event(0, 1))
+    waiting.put_nowait(event(1, 1))
+    assert waiting.full()
 
 
-def test_a_cleared_queue_has_room_again() -> None:
-    async def main() -> None:
-        waiting = queue(10)
-        waiting.put_nowait(event(0, 50))
-        assert waiting.full()
-        waiting.clear()
-        assert not waiting.full()
-        assert waiting.bytes == 0
-
-    asyncio.run(main())
+async def test_a_cleared_queue_has_room_again() -> None:
+    waiting = queue(10)
+    waiting.put_nowait(event(0, 50))
+    assert waiting.full()
+    waiting.clear()
+    assert not waiting.full()
+    assert waiting.bytes == 0
 
 
-def test_who_puts_waits_for_room_in_bytes() -> None:
-    async def main() -> None:
-        waiting = queue(10)
-        waiting._flow_control.resume()
-        await waiting.put(event(0, 50))
-        second = asyncio.ensure_future(waiting.put(event(1, 1)))
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        assert not second.done()
-        assert (await waiting.get()).number == 0
-        await asyncio.wait_for(second, 60)
-        assert waiting.bytes == 1
-
-    asyncio.run(main())
+async def test_who_puts_waits_for_room_in_bytes() -> None:
+    waiting = queue(10)
+    waiting._flow_control.resume()
+    await waiting.put(event(0, 50))
+    second = asyncio.ensure_future(waiting.put(event(1, 1)))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert not second.done()
+    assert (await waiting.get()).number == 0
+    await asyncio.wait_for(second, 60)
+    assert waiting.bytes == 1
 
 
 @dataclass

@@ -46,20 +46,18 @@ class SeasonConfig:
 
 @dataclass(frozen=True, slots=True)
 class Periods:
-    """Seasons of each series, and the evidence."""
+    """Seasons of each series."""
 
     daily: BoolArray  # (series,)
     weekly: BoolArray  # (series,)
-    daily_p_value: FloatArray  # (series,) 1 where the data are too short for a test
 
 
 @dataclass(frozen=True, slots=True)
 class Decomposition:
-    """Three parts of each series that add up to it: (series, windows) each."""
+    """Season and trend of each series: (series, windows) each. The rest of a series is its residual."""
 
     seasonal: FloatArray
     trend: FloatArray
-    residual: FloatArray  # NaN where there is no data
 
 
 def points_of(period_s: float, resolution_s: float) -> int:
@@ -98,7 +96,7 @@ def find_periods(
             left = clipped - fold(clipped, weights[rows], day) if has_day else clipped
             weekly[rows] = _periodicity(left, weights[rows], week, missing, config)
     bound = -np.expm1(np.log1p(-config.significance) / 2)
-    return Periods(daily < bound, weekly < bound, daily)
+    return Periods(daily < bound, weekly < bound)
 
 
 def decompose(
@@ -108,7 +106,7 @@ def decompose(
     *,
     config: SeasonConfig | None = None,
 ) -> Decomposition:
-    """Split each series into season, trend and residual by robust STL, one period after the other.
+    """Return the season and the trend of each series by robust STL, one period after the other.
 
     Gaps are bridged in a straight line. The seasonal part is the same in every cycle, and with several
     periods it is their sum, each found in what the shorter ones leave over.
@@ -131,8 +129,7 @@ def decompose(
         for period in usable:
             season, trend[row] = _stl(bridged - seasonal[row], period, config)
             seasonal[row] += season
-    residual = np.where(weights > 0, values - seasonal - trend, np.nan)
-    return Decomposition(seasonal, trend, residual)
+    return Decomposition(seasonal, trend)
 
 
 def carry_on(seasonal: FloatArray, period: int, windows: int) -> FloatArray:

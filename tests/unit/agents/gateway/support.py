@@ -14,7 +14,7 @@ from agents.gateway.counts import Counts
 from agents.gateway.intake import Intake, Rules
 from agents.gateway.receivers import RECEIVERS
 from agents.gateway.server import make_app
-from pipeline.messages.inputs import decode_profile
+from pipeline.messages.measurements import decode_profile
 from pipeline.model import Outgoing, Profile
 from tests.support.gateway_requests import NOW as NOW
 

@@ -14,7 +14,7 @@ from agents.gateway.base import Decoded, Refusal, Request, Setup
 from agents.gateway.intake import decode_request
 from agents.gateway.receivers import RECEIVERS
 from agents.profiles.formats import AUTO, Measure, ProfileSource, find_format
-from pipeline.messages.inputs import decode_profile
+from pipeline.messages.measurements import decode_profile
 from pipeline.model import Profile
 from tests.support import gateway_requests as requests
 from tests.support import profile_files
@@ -65,23 +65,17 @@ def test_a_rate_is_at_most_the_true_one_within_bounds(interval_us: float, rate_h
     assert datadog.counted_hz(interval_us) == rate_hz
 
 
-def test_what_go_sends_has_its_own_period() -> None:
+def test_what_go_sends_has_its_own_period_beside_flight_recordings_of_an_agents_host() -> None:
     heap = requests.pprof(Measure("inuse_space", "bytes"))
-    decoded = decode(requests.datadog(**{"cpu.pprof": requests.pprof(), "delta-heap.pprof": heap}))
-    (profile,) = profiles(decoded)
+    files = {"cpu.pprof": requests.pprof(), "delta-heap.pprof": heap}
+    decoded = decode(requests.datadog(**files, main=gzip.compress(profile_files.FILES["jfr"])))
+    profile, recording = profiles(decoded)
     assert (profile.rate_hz, stacks_of(profile)) == (100, {"main;price": 3, "main;pay": 1})
+    assert recording.counts.sum() > 0
     assert [each.reason for each in decoded.skipped] == ["not_cpu"]
-
-
-def test_flight_recordings_are_read() -> None:
-    (profile,) = profiles(decode(requests.datadog(main=gzip.compress(profile_files.FILES["jfr"]))))
-    assert profile.counts.sum() > 0
-
-
-def test_an_agent_in_between_says_its_host() -> None:
     headers = {datadog.ADDITIONAL_TAGS: "host:web-1,default_env:prod,version:agent"}
-    (profile,) = profiles(decode(requests.datadog(), headers))
-    assert (profile.host, profile.release) == ("web-1", "v7")
+    (passed_on,) = profiles(decode(requests.datadog(), headers))
+    assert (passed_on.host, passed_on.release) == ("web-1", "v7")
 
 
 def test_two_files_of_one_content_are_two_messages_and_each_again_is_one() -> None:

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import os
 import signal
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,18 +27,10 @@ from tests.unit.agents.host.fleet.support import ONE_RULE, OTHER_RULE, STATUS, F
 TOKEN = "correct horse"
 
 
-def run(bench: FleetBench, work: Callable[[Any], Awaitable[Any]]) -> Any:
-    async def main() -> Any:
-        async with TestClient(TestServer(bench.app)) as client:
-            return await work(client)
-
-    return asyncio.run(main())
-
-
-def test_rules_are_sent_once_for_each_version(tmp_path: Path) -> None:
+async def test_rules_are_sent_once_for_each_version(tmp_path: Path) -> None:
     bench = fleet_of(tmp_path)
+    async with TestClient(TestServer(bench.app)) as client:
 
-    async def work(client: Any) -> None:
         async def ask(known: str | None) -> tuple[int, str, str]:
             headers = {"If-None-Match": known} if known else {}
             async with client.get("/agents/rules", headers=headers) as answer:
@@ -51,8 +42,6 @@ def test_rules_are_sent_once_for_each_version(tmp_path: Path) -> None:
             assert (await ask(known))[:2] == (304, "")
         bench.serve_rules(OTHER_RULE)
         assert (await ask(tag))[:2] == (200, OTHER_RULE)
-
-    run(bench, work)
 
 
 @pytest.mark.parametrize(
@@ -87,19 +76,16 @@ def test_wrong_rules_are_one_line_and_leave_those_before(
     assert complaint in capsys.readouterr().err
 
 
-def test_statuses_are_kept_by_host_with_the_time_by_the_gateways_clock(tmp_path: Path) -> None:
+async def test_statuses_are_kept_by_host_with_the_time_by_the_gateways_clock(tmp_path: Path) -> None:
     bench = fleet_of(tmp_path)
-
-    async def work(client: Any) -> Any:
+    async with TestClient(TestServer(bench.app)) as client:
         for host, later_s in (("b", 0), ("a", 10), ("b", 20)):
             bench.now += later_s
             body = encode_status(STATUS.model_copy(update={"host": host}))
             async with client.post("/agents/status", data=body) as answer:
                 assert answer.status == 204
         async with client.get("/agents") as answer:
-            return decode_view(await answer.read())
-
-    view = run(bench, work)
+            view = decode_view(await answer.read())
     assert [(each.status.host, each.heard - view.now) for each in view.agents] == [("a", -20), ("b", 0)]
     assert view.rules == bench.fleet.rules.version
     bench.now += FORGET_S + 1
@@ -115,18 +101,16 @@ def test_statuses_are_kept_by_host_with_the_time_by_the_gateways_clock(tmp_path:
         pytest.param(b" " * (MAX_STATUS_BYTES + 1), 413, id="large"),
     ],
 )
-def test_hostile_statuses_are_refused_in_one_line(tmp_path: Path, body: bytes, status: int) -> None:
+async def test_hostile_statuses_are_refused_in_one_line(tmp_path: Path, body: bytes, status: int) -> None:
     bench = fleet_of(tmp_path)
 
     async def pieces() -> Any:
         yield body  # in chunks: no length is said before
 
-    async def work(client: Any) -> None:
+    async with TestClient(TestServer(bench.app)) as client:
         for data in (body, pieces()):
             async with client.post("/agents/status", data=data) as answer:
                 assert (answer.status, (await answer.text()).count("\n")) == (status, 1)
-
-    run(bench, work)
     assert bench.fleet.statuses.heard(bench.now) == []
 
 
@@ -156,19 +140,16 @@ def test_who_was_heard_longest_ago_is_forgotten(hosts: int, size: int, kept: lis
         pytest.param("", False, id="none"),
     ],
 )
-def test_a_token_is_asked_for(
+async def test_a_token_is_asked_for(
     tmp_path: Path, method: str, path: str, authorization: str, is_let_in: bool
 ) -> None:
     file = tmp_path / "fleet.yaml"
     file.write_text(ONE_RULE)
     bench = FleetBench(file, Rules(clients=(Client("team", TOKEN, ("till*",)),)))
-
-    async def work(client: Any) -> Any:
-        headers = {"Authorization": authorization}
-        async with client.request(method, path, data=encode_status(STATUS), headers=headers) as answer:
-            return answer.status
-
-    status = run(bench, work)
+    headers = {"Authorization": authorization}
+    async with TestClient(TestServer(bench.app)) as client:
+        answer = await client.request(method, path, data=encode_status(STATUS), headers=headers)
+        status = answer.status
     assert status in (200, 204) if is_let_in else status == 401
     assert bool(bench.fleet.statuses.heard(bench.now)) == (is_let_in and method == "POST")
 

@@ -20,6 +20,7 @@ grpc = pytest.importorskip("grpc", reason="needs grpcio")
 EXPORT = "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export"
 WRITE = "/parca.profilestore.v1alpha1.ProfileStoreService/WriteRaw"
 TOKEN = "correct horse"
+TILL = (EXPORT, exported("till").SerializeToString())
 SLOW = Rules(clients=(Client(EVERYBODY, rates=Rates(0.01)),))
 
 
@@ -53,27 +54,21 @@ def test_otlp_and_parca() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bench", "code", "retry"),
+    ("bench", "last", "code", "retry"),
     [
-        pytest.param(Bench(Rules(clients=(Client("a", "other"),))), "UNAUTHENTICATED", False, id="token"),
-        pytest.param(Bench(outbox=Outbox(room=1)), "UNAVAILABLE", True, id="full"),
         pytest.param(
-            Bench(Rules(clients=(Client(EVERYBODY, rates=Rates(0.01)),))),
-            "RESOURCE_EXHAUSTED",
-            True,
-            id="rate",
+            Bench(Rules(clients=(Client("a", "other"),))), TILL, "UNAUTHENTICATED", False, id="token"
         ),
+        pytest.param(Bench(outbox=Outbox(room=1)), TILL, "UNAVAILABLE", True, id="full"),
+        pytest.param(Bench(SLOW), TILL, "RESOURCE_EXHAUSTED", True, id="rate"),
+        pytest.param(Bench(), (EXPORT, b"\xff\xff"), "INVALID_ARGUMENT", False, id="no sense"),
+        pytest.param(Bench(), ("/a.B/C", b""), "UNIMPLEMENTED", False, id="no such method"),
     ],
 )
-def test_what_is_refused_has_a_code_of_grpc(bench: Bench, code: str, retry: bool) -> None:
-    again = (EXPORT, exported("till").SerializeToString())
-    error = call(bench, (EXPORT, exported("shop").SerializeToString()), again)[-1]
+def test_what_is_refused_has_a_code_of_grpc(
+    bench: Bench, last: tuple[str, bytes], code: str, retry: bool
+) -> None:
+    error = call(bench, (EXPORT, exported("shop").SerializeToString()), last)[-1]
     assert error.code().name == code
     details = dict(error.trailing_metadata()).get("grpc-status-details-bin", b"")
     assert (b"google.rpc.RetryInfo" in details) == retry
-
-
-def test_what_makes_no_sense_is_an_invalid_argument() -> None:
-    error, unknown = call(Bench(), (EXPORT, b"\xff\xff"), ("/a.B/C", b""))
-    assert error.code().name == "INVALID_ARGUMENT"
-    assert unknown.code().name == "UNIMPLEMENTED"

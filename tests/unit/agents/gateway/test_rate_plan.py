@@ -40,11 +40,6 @@ def test_the_lowest_rate_that_is_enough(need: Need, rate_hz: float, reason: str)
     assert found_reason == reason
 
 
-def test_steps_are_rates_that_agents_take() -> None:
-    assert RATES_HZ[0] == pytest.approx(1 / 60)
-    assert all(rate < 1 or rate % 2 == 1 for rate in RATES_HZ)
-
-
 @pytest.mark.parametrize(
     ("needs", "rates"),
     [
@@ -140,16 +135,20 @@ def test_thresholds(tmp_path: Path, said: float | None, threshold: float) -> Non
     assert fleet.plan.threshold == threshold
 
 
-def test_a_restarted_gateway_goes_on_by_what_hosts_follow(fleet: Controller) -> None:
-    rates = fleet.after(240, 300, demand={"rate_hz": 9.0})
-    assert rates == {"shop": 9.0}
-    assert fleet.plan.target_hz < 9
-
-
-def test_the_budget_bounds_a_rate(fleet: Controller) -> None:
-    rates = fleet.after(240, 3, rates_hz={"shop": 19.0}, cost_share=0.02, budget=0.01)
-    assert rates == {"shop": 9.0}
-    assert fleet.plan.reason == "budget"
+@pytest.mark.parametrize(
+    ("hosts", "changes", "reason"),
+    [
+        pytest.param(300, {"demand": {"rate_hz": 9.0}}, None, id="what hosts follow after a restart"),
+        pytest.param(
+            3, {"rates_hz": {"shop": 19.0}, "cost_share": 0.02, "budget": 0.01}, "budget", id="the budget"
+        ),
+    ],
+)
+def test_what_else_bounds_a_rate(
+    fleet: Controller, hosts: int, changes: dict[str, Any], reason: str | None
+) -> None:
+    assert fleet.after(240, hosts, **changes) == {"shop": 9.0}
+    assert fleet.plan.reason == reason if reason else fleet.plan.target_hz < 9
 
 
 def test_a_threshold_that_nothing_reports_is_refused(fleet: Controller, tmp_path: Path) -> None:

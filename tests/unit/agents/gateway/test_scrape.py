@@ -16,7 +16,7 @@ from aiohttp.test_utils import TestServer
 
 from agents.gateway.scrape import Scraper, wait_s
 from agents.gateway.targets import Target, load_targets
-from pipeline.messages.inputs import decode_profile
+from pipeline.messages.measurements import decode_profile
 from pipeline.model.errors import ConfigError
 from tests.support.gateway_requests import pprof
 from tests.unit.agents.gateway.support import NOW, Bench, stacks_of
@@ -70,11 +70,9 @@ async def fetched(bench: Bench, wanted: Target, now: float = NOW) -> None:
         await scraper.close()
 
 
-def test_a_profile_is_fetched() -> None:
-    bench = Bench()
-
+def fetched_of(bench: Bench, status: int, body: bytes) -> None:
     async def serve(request: web.Request) -> web.Response:
-        return web.Response(body=pprof(), content_type="application/octet-stream")
+        return web.Response(status=status, body=body, headers={"Location": "http://127.0.0.1:1/"})
 
     async def main() -> None:
         app = web.Application()
@@ -83,6 +81,11 @@ def test_a_profile_is_fetched() -> None:
             await fetched(bench, target(str(server.make_url("/debug/pprof/profile"))))
 
     asyncio.run(main())
+
+
+def test_a_profile_is_fetched() -> None:
+    bench = Bench()
+    fetched_of(bench, 200, pprof())
     profile = bench.outbox.profiles()[0]
     assert (profile.service, profile.host, profile.labels) == ("shop", "a", {"region": "eu"})
     assert stacks_of(profile) == {"main;price": 3, "main;pay": 1}
@@ -98,17 +101,7 @@ def test_a_profile_is_fetched() -> None:
 )
 def test_what_cannot_be_used_is_counted_by_reason(status: int, body: bytes, outcome: str) -> None:
     bench = Bench()
-
-    async def serve(request: web.Request) -> web.Response:
-        return web.Response(status=status, body=body, headers={"Location": "http://127.0.0.1:1/"})
-
-    async def main() -> None:
-        app = web.Application()
-        app.router.add_get("/profile", serve)
-        async with TestServer(app) as server:
-            await fetched(bench, target(str(server.make_url("/profile"))))
-
-    asyncio.run(main())
+    fetched_of(bench, status, body)
     assert ("gateway_scrapes_total", {"outcome": outcome}, 1) in bench.counts.metrics()
     assert bench.outbox.messages == []
 
@@ -127,17 +120,18 @@ def test_the_file_of_targets(tmp_path: Path) -> None:
     file.write_text(
         "targets:\n"
         "  - {service: shop, address: 'shop-1:6060', interval: 30s, labels: {region: eu}}\n"
-        "  - {service: till, address: 'https://till', host: till-7, path: /cpu, seconds: 5}\n",
+        "  - {service: till, address: 'https://till', host: till-7, path: /cpu, seconds: 5}\n"
+        "  - {service: a, address: 'http://user:hunter2@shop-1:6060/'}\n",
         encoding="utf-8",
     )
-    first, second = load_targets(file)
+    first, second, third = load_targets(file)
     assert first.url == "http://shop-1:6060/debug/pprof/profile?seconds=10"
-    assert (first.interval_s, dict(first.labels)) == (
-        30.0,
-        {"region": "eu", "service": "shop", "host": "shop-1:6060"},
-    )
+    assert first.interval_s == 30.0
+    assert dict(first.labels) == {"region": "eu", "service": "shop", "host": "shop-1:6060"}
     assert second.url == "https://till/cpu?seconds=5"
     assert dict(second.labels)["host"] == "till-7"
+    assert dict(third.labels)["host"] == "shop-1:6060", "a password is no part of the host"
+    assert "user:hunter2@" in third.url
 
 
 @pytest.mark.parametrize(
@@ -157,14 +151,6 @@ def test_a_wrong_file_of_targets_is_refused(tmp_path: Path, text: str, what: str
     file.write_text(f"targets:\n  - {text}\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=what):
         load_targets(file)
-
-
-def test_a_password_in_an_address_is_no_part_of_the_host(tmp_path: Path) -> None:
-    file = tmp_path / "targets.yaml"
-    file.write_text("targets: [{service: a, address: 'http://user:hunter2@shop-1:6060/'}]", encoding="utf-8")
-    (found,) = load_targets(file)
-    assert dict(found.labels)["host"] == "shop-1:6060"
-    assert "user:hunter2@" in found.url
 
 
 @pytest.mark.slow

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import gzip
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import cramjam
@@ -28,26 +27,17 @@ UPLOAD = "/pprof?service=shop&host=a"
 TOKEN = "correct horse"
 
 
-def run(bench: Bench, work: Callable[[support.Client], Awaitable[Any]]) -> Any:
-    async def main() -> Any:
-        async with bench.client() as client:
-            return await work(client)
-
-    return asyncio.run(main())
-
-
-def post(bench: Bench, path: str = UPLOAD, data: bytes = STACKS, **headers: str) -> tuple[int, str, Any]:
-    async def work(client: support.Client) -> tuple[int, str, Any]:
-        given = {name.replace("_", "-"): value for name, value in headers.items()}
-        async with client.post(path, data=data, headers=given) as answer:
-            return answer.status, (await answer.read()).decode(), answer.headers
-
-    return run(bench, work)  # type: ignore[no-any-return]
+async def post(
+    bench: Bench, path: str = UPLOAD, data: bytes = STACKS, **headers: str
+) -> tuple[int, str, Any]:
+    given = {name.replace("_", "-"): value for name, value in headers.items()}
+    async with bench.client() as client, client.post(path, data=data, headers=given) as answer:
+        return answer.status, (await answer.read()).decode(), answer.headers
 
 
-def test_a_profile_becomes_a_message() -> None:
+async def test_a_profile_becomes_a_message() -> None:
     bench = Bench()
-    assert post(bench)[:2] == (200, "took 1\n")
+    assert (await post(bench))[:2] == (200, "took 1\n")
     (profile,) = bench.outbox.profiles()
     assert (profile.service, profile.host, profile.end) == ("shop", "a", support.NOW)
     assert stacks_of(profile) == {"main;price": 3, "main;pay": 1}
@@ -62,64 +52,55 @@ def test_equal_files_of_two_addresses_are_two() -> None:
     assert len({part.id for decoded in found for part in decoded.parts}) == 2
 
 
-def test_a_client_that_ends_amid_its_body_costs_a_line(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_client_that_ends_amid_its_body_costs_a_line(caplog: pytest.LogCaptureFixture) -> None:
     bench = Bench()
-
-    async def work() -> None:
-        app = make_app(RECEIVERS, bench.intake, list, bool, clock=lambda: NOW)
-        async with listening(app, "127.0.0.1", 0) as address, asyncio.timeout(60):
-            _, writer = await asyncio.open_connection("127.0.0.1", int(address.rpartition(":")[2]))
-            writer.write(f"POST {UPLOAD} HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nmain".encode())
-            await writer.drain()
-            await asyncio.sleep(0.05)
-            writer.close()
-            while not caplog.records:
-                await asyncio.sleep(0.01)
-
-    asyncio.run(work())
+    app = make_app(RECEIVERS, bench.intake, list, bool, clock=lambda: NOW)
+    async with listening(app, "127.0.0.1", 0) as address, asyncio.timeout(60):
+        _, writer = await asyncio.open_connection("127.0.0.1", int(address.rpartition(":")[2]))
+        writer.write(f"POST {UPLOAD} HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nmain".encode())
+        await writer.drain()
+        await asyncio.sleep(0.05)
+        writer.close()
+        while not caplog.records:
+            await asyncio.sleep(0.01)
     assert [record.getMessage() for record in caplog.records] == [
         "pprof: 127.0.0.1: refused: the body broke off"
     ]
 
 
-def test_what_is_sent_again_is_published_once() -> None:
+async def test_what_is_sent_again_is_published_once() -> None:
     bench = Bench()
-
-    async def work(client: support.Client) -> None:
+    async with bench.client() as client:
         for _ in range(2):
             bench.now += 30  # of the second try, which has no times of its own
             assert (await client.post(UPLOAD, data=STACKS)).status == 200
         assert (await client.post(UPLOAD + "&from=1789999900", data=STACKS)).status == 200
-
-    run(bench, work)
     assert len(bench.outbox.messages) == 2
 
 
 @pytest.mark.parametrize(
-    ("authorization", "status"),
+    ("headers", "status"),
     [
-        pytest.param(f"Bearer {TOKEN}", 200, id="bearer"),
-        pytest.param("Basic " + base64.b64encode(f"any:{TOKEN}".encode()).decode(), 200, id="basic"),
-        pytest.param("Bearer wrong", 401, id="wrong"),
-        pytest.param("Basic !!", 401, id="no base64"),
-        pytest.param("", 401, id="none"),
+        pytest.param({"Authorization": f"Bearer {TOKEN}"}, 200, id="bearer"),
+        pytest.param(
+            {"Authorization": "Basic " + base64.b64encode(f"any:{TOKEN}".encode()).decode()}, 200, id="basic"
+        ),
+        pytest.param({"dd_api_key": TOKEN}, 200, id="the key of an account of Datadog"),
+        pytest.param({"dd_api_key": "wrong"}, 401, id="a wrong key"),
+        pytest.param({"Authorization": "Bearer wrong"}, 401, id="wrong"),
+        pytest.param({"Authorization": "Basic !!"}, 401, id="no base64"),
+        pytest.param({}, 401, id="none"),
     ],
 )
-def test_a_token_is_asked_for(authorization: str, status: int) -> None:
+async def test_a_token_is_asked_for(headers: dict[str, str], status: int) -> None:
     bench = Bench(Rules(clients=(Client("shop-team", TOKEN),)))
-    assert post(bench, Authorization=authorization)[0] == status
+    assert (await post(bench, UPLOAD, STACKS, **headers))[0] == status
     assert len(bench.outbox.messages) == (status == 200)
 
 
-def test_the_key_of_an_account_of_datadog_is_a_token() -> None:
-    bench = Bench(Rules(clients=(Client("shop-team", TOKEN),)))
-    assert post(bench, dd_api_key=TOKEN)[0] == 200
-    assert post(bench, dd_api_key="wrong")[0] == 401
-
-
-def test_a_client_sends_its_services_only() -> None:
+async def test_a_client_sends_its_services_only() -> None:
     bench = Bench(Rules(clients=(Client("shop-team", TOKEN, ("till*",)),)))
-    assert post(bench, Authorization=f"Bearer {TOKEN}")[0] == 403
+    assert (await post(bench, Authorization=f"Bearer {TOKEN}"))[0] == 403
     assert bench.outbox.messages == []
 
 
@@ -139,9 +120,9 @@ def test_a_client_sends_its_services_only() -> None:
         pytest.param("", b"no count\n", 400, id="no samples"),
     ],
 )
-def test_bodies_are_unpacked_within_a_bound(encoding: str, data: bytes, status: int) -> None:
+async def test_bodies_are_unpacked_within_a_bound(encoding: str, data: bytes, status: int) -> None:
     bench = Bench(Rules(setup=Setup(max_unpacked_bytes=100_000)))
-    assert post(bench, data=data, Content_Encoding=encoding)[0] == status
+    assert (await post(bench, data=data, Content_Encoding=encoding))[0] == status
     assert len(bench.outbox.messages) == (status == 200)
 
 
@@ -160,16 +141,15 @@ def test_bodies_are_unpacked_within_a_bound(encoding: str, data: bytes, status: 
         pytest.param("/pprof?service=shop&format=gold", id="no such format"),
     ],
 )
-def test_what_makes_no_sense_is_refused_in_one_line(path: str) -> None:
+async def test_what_makes_no_sense_is_refused_in_one_line(path: str) -> None:
     bench = Bench()
-    status, text, _ = post(bench, path)
+    status, text, _ = await post(bench, path)
     assert (status, text.count("\n")) == (400, 1)
     assert bench.outbox.messages == []
-    assert (
-        "gateway_requests_total",
-        {"receiver": "pprof", "outcome": "malformed"},
-        1,
-    ) in bench.counts.metrics()
+    counted = [
+        value for name, labels, value in bench.counts.metrics() if labels.get("outcome") == "malformed"
+    ]
+    assert counted == [1]
 
 
 @pytest.mark.parametrize(
@@ -181,23 +161,19 @@ def test_what_makes_no_sense_is_refused_in_one_line(path: str) -> None:
         pytest.param(Rules(clients=(Client(EVERYBODY, rates=Rates(0, 0.1)),)), id="bytes of a client"),
     ],
 )
-def test_who_is_over_a_rate_waits_as_long_as_the_answer_says(rules: Rules) -> None:
+async def test_who_is_over_a_rate_waits_as_long_as_the_answer_says(rules: Rules) -> None:
     bench = Bench(rules)
-
-    async def work(client: support.Client) -> None:
+    async with bench.client() as client:
         assert (await client.post(UPLOAD, data=STACKS)).status == 200
         answer = await client.post(UPLOAD, data=STACKS + b"more 1\n")
         assert answer.status == 429
         bench.now += int(answer.headers["Retry-After"])
         assert (await client.post(UPLOAD, data=STACKS + b"more 1\n")).status == 200
 
-    run(bench, work)
 
-
-def test_a_full_buffer_takes_nothing_and_drops_nothing() -> None:
+async def test_a_full_buffer_takes_nothing_and_drops_nothing() -> None:
     bench = Bench(outbox=Outbox(room=1))
-
-    async def work(client: support.Client) -> None:
+    async with bench.client() as client:
         assert (await client.get("/healthz")).status == 200
         assert (await client.post(UPLOAD, data=STACKS)).status == 200
         answer = await client.post(UPLOAD, data=STACKS + b"more 1\n")
@@ -205,20 +181,14 @@ def test_a_full_buffer_takes_nothing_and_drops_nothing() -> None:
         assert (await client.get("/healthz")).status == 503
         bench.outbox.room = 2
         assert (await client.post(UPLOAD, data=STACKS + b"more 1\n")).status == 200
-
-    run(bench, work)
     assert len(bench.outbox.messages) == 2
 
 
-def test_metrics_count_what_was_taken() -> None:
-    bench = Bench()
-
-    async def work(client: support.Client) -> str:
+async def test_metrics_count_what_was_taken() -> None:
+    async with Bench().client() as client:
         await client.post(UPLOAD, data=STACKS)
         await client.post("/pprof", data=STACKS)
-        return await (await client.get("/metrics")).text()
-
-    text = run(bench, work)
+        text = await (await client.get("/metrics")).text()
     assert 'smidgen_gateway_samples_total{receiver="pprof"} 4' in text
     assert 'smidgen_gateway_requests_total{receiver="pprof",outcome="malformed"} 1' in text
 
@@ -233,12 +203,9 @@ def test_metrics_count_what_was_taken() -> None:
     ],
     ids=lambda headers: next(iter(headers)),
 )
-def test_a_web_page_can_neither_send_nor_read(headers: dict[str, str]) -> None:
+async def test_a_web_page_can_neither_send_nor_read(headers: dict[str, str]) -> None:
     bench = Bench()
-
-    async def work(client: support.Client) -> tuple[int, int]:
-        sent = await client.post(UPLOAD, data=STACKS, headers=headers)
-        return sent.status, (await client.get("/metrics", headers=headers)).status
-
-    assert run(bench, work) == (403, 403)
+    async with bench.client() as client:
+        assert (await client.post(UPLOAD, data=STACKS, headers=headers)).status == 403
+        assert (await client.get("/metrics", headers=headers)).status == 403
     assert not bench.outbox.messages

@@ -47,15 +47,11 @@ def test_services_have_rates_of_their_own() -> None:
     assert rates.rates_hz["shop"] < 10 < rates.rates_hz["mail"]
 
 
-def test_a_service_without_samples_keeps_a_rate() -> None:
+def test_services_without_samples_keep_a_rate_and_those_of_endless_functions_begin_anew() -> None:
     rates = AdaptiveRates()
     rates.count([Part(Identity("shop"), FASTEST_HZ, 0.0, WINDOW_S, {})])
     rates.end_window()
     assert rates.rates_hz == {"shop": FASTEST_HZ}
-
-
-def test_a_service_of_endless_functions_begins_anew() -> None:
-    rates = AdaptiveRates()
     for first in (0, MOST_FUNCTIONS, 2 * MOST_FUNCTIONS):
         stacks: dict[Stack, int] = {(f"f{first + number}",): 1 for number in range(MOST_FUNCTIONS)}
         rates.count([Part(Identity("shop"), FASTEST_HZ, 0.0, WINDOW_S, stacks)])

@@ -17,7 +17,7 @@ from agents.host.rules import Condition, How, Rule
 from agents.host.rules_file import HostConfig
 from agents.publishing.pending import Tally
 from agents.publishing.publisher import Delivery
-from pipeline.messages.inputs import decode_profile
+from pipeline.messages.measurements import decode_profile
 from pipeline.model import Outgoing
 from tests.unit.agents.host.fake_kernel import FakeKernels
 from tests.unit.agents.host.proc_tree import ProcTree
@@ -51,20 +51,24 @@ def host(tmp_path: Path, kernels: FakeKernels) -> Host:
     return Host(tmp_path, HostConfig(RULES, interval_s=0.2, processes=1))
 
 
-def test_processes_become_messages_until_they_end(host: Host, pid: int) -> None:
+def test_processes_become_messages_until_they_end(
+    host: Host, pid: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
     host.tree.add(pid, "python shop")
     host.agent.scan()
     host.wait(lambda: len(host.offered) > 1)
     profile = decode_profile(host.offered[0].value)
-    assert (profile.service, profile.host, profile.frames, profile.rate_hz) == (
-        "shop",
-        "h1",
-        ("main", "run0"),
-        19,
-    )
+    assert (profile.service, profile.host, profile.rate_hz) == ("shop", "h1", 19)
+    assert profile.frames == ("main", "run0")
     state = host.agent.state(NOTHING, 7)
     assert state.processes == {"sampled": 1, "waiting": 0, "failing": 0, "covered": 0, "passed": 0}
     assert (state.rates_hz, state.spooled_bytes) == ({"shop": 19}, 7)
+    host.agent.numbers.show(state)
+    samples = host.agent.numbers.samples()
+    counted = {name: value for name, labels, value in samples if labels == {"service": "shop"}}
+    assert counted["agent_samples_total"] >= 1
+    assert counted["agent_rate_hz"] == 19
     host.tree.end(pid)
     host.agent.scan()
     assert host.agent.state(NOTHING, 0).processes["sampled"] == 0
@@ -179,17 +183,3 @@ def test_a_summary_is_one_line(host: Host) -> None:
     assert summary(host.agent.state(NOTHING, 0)) == (
         "processes: 1 passed; cost 0.00 % of the host's CPU, budget 1 %; waiting: 0 messages (0 samples)"
     )
-
-
-def test_samples_are_counted_by_service(host: Host, pid: int, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO)
-    host.tree.add(pid, "python shop")
-    host.agent.scan()
-    host.wait(lambda: bool(host.offered))
-    host.agent.numbers.show(host.agent.state(NOTHING, 0))
-    counted = {
-        name: value for name, labels, value in host.agent.numbers.samples() if labels == {"service": "shop"}
-    }
-    assert counted["agent_samples_total"] >= 1
-    assert counted["agent_rate_hz"] == 19
-    host.agent.stop()

@@ -47,37 +47,24 @@ def test_backoff_doubles_up_to_ten_minutes() -> None:
     assert backoffs[-1].reason == "why"
 
 
-def levels(shares: list[float], state: BudgetState | None = None, budget: float = 0.01) -> list[int]:
-    state = state or BudgetState()
-    found = []
-    for share in shares:
-        state = adjust_level(state, share, budget)
-        found.append(state.level)
-    return found
-
-
 @pytest.mark.parametrize(
-    ("shares", "expected"),
+    ("shares", "level", "expected"),
     [
-        pytest.param([0.009] * 4, [0] * 4, id="within the budget"),
-        pytest.param([0.019, 0.001], [0, 0], id="one costly interval is nothing"),
-        pytest.param([0.015, 0.015], [0, 1], id="half the rate"),
-        pytest.param([0.08, 0.08], [0, 3], id="as much as it needs at once"),
-        pytest.param([0.015] * 4, [0, 1, 1, 2], id="measured anew at each level"),
+        pytest.param([0.009] * 4, 0, [0] * 4, id="within the budget"),
+        pytest.param([0.019, 0.001], 0, [0, 0], id="one costly interval is nothing"),
+        pytest.param([0.015, 0.015], 0, [0, 1], id="half the rate"),
+        pytest.param([0.08, 0.08], 0, [0, 3], id="as much as it needs at once"),
+        pytest.param([0.015] * 4, 0, [0, 1, 1, 2], id="measured anew at each level"),
+        pytest.param([0.003] * 2 * CALM, 2, [2] * (CALM - 1) + [1] * CALM + [0], id="slowly back up"),
+        pytest.param([0.004] * 2 * CALM, 2, [2] * 2 * CALM, id="not up without room"),
+        pytest.param([1.0] * 2, MOST_LEVELS, [MOST_LEVELS] * 2, id="the lowest rate"),
     ],
 )
-def test_rates_fall_where_the_budget_is_exceeded(shares: list[float], expected: list[int]) -> None:
-    assert levels(shares) == expected
-
-
-def test_rates_rise_slowly_and_only_where_there_is_room() -> None:
-    assert levels([0.003] * 2 * CALM, BudgetState(2)) == [2] * (CALM - 1) + [1] * CALM + [0]
-    assert levels([0.004] * 2 * CALM, BudgetState(2)) == [2] * 2 * CALM
-
-
-def test_rates_end_somewhere() -> None:
-    assert levels([1.0] * 40)[-1] == MOST_LEVELS
-    assert rate_at(1000.0, MOST_LEVELS) == LOWEST_HZ
+def test_rates_fall_where_the_budget_is_exceeded_and_rise_slowly(
+    shares: list[float], level: int, expected: list[int]
+) -> None:
+    states = itertools.accumulate(shares, lambda s, x: adjust_level(s, x, 0.01), initial=BudgetState(level))
+    assert [state.level for state in states][1:] == expected
 
 
 @given(fixed=st.floats(0, 0.004), per_hz=st.floats(0, 0.01), rate_hz=st.floats(1, 1000))
@@ -105,6 +92,7 @@ def test_the_budget_is_kept_wherever_cost_grows_with_rates(
         (101, 6, 1),
         (1, 1, 0.5),
         (0.02, 3, LOWEST_HZ),
+        (1000, MOST_LEVELS, LOWEST_HZ),
     ],
 )
 def test_rates_of_levels_are_few_and_odd(rate_hz: float, level: int, expected: float) -> None:

@@ -51,28 +51,18 @@ def test_processes_are_followed_as_they_start_and_end(tree: ProcTree) -> None:
     assert pids(found) == []
 
 
-def test_a_pid_that_is_given_again_is_another_process(tree: ProcTree) -> None:
+def test_a_process_may_become_another(tree: ProcTree) -> None:
     found, _ = discovery(tree)
     (before,) = found.scan().found
-    tree.add(10, "python shop", started=999.0)
+    tree.add(10, "python shop", started=999.0)  # the pid was given again
     (after,) = found.scan().found
     assert before.key != after.key
-    tree.add(10, "python mail", started=999.5)
-    assert found.scan().found == ()
-
-
-def test_a_young_process_may_become_another_program(tree: ProcTree) -> None:
-    found, _ = discovery(tree)
     tree.add(12, "sh -c start", started=999.0)
     assert pids(found) == [10]
-    tree.add(12, "python shop", started=999.0)
+    tree.add(12, "python shop", started=999.0)  # a young one becomes another program
     assert pids(found) == [10, 12]
-
-
-def test_another_name_is_another_program_at_any_age(tree: ProcTree) -> None:
-    found, _ = discovery(tree)
-    assert pids(found) == [10]
-    tree.add(10, "java mail", name="java")
+    tree.add(12, "java mail", name="java")  # another name is another program at any age
+    tree.add(10, "python mail", started=999.5)
     assert pids(found) == []
 
 

@@ -17,14 +17,11 @@ def read(address: str, token: str = "") -> str:
         return str(answer.read().decode())
 
 
-def test_numbers_are_served_until_the_end() -> None:
+def test_numbers_are_served_until_the_end_to_who_has_the_token() -> None:
     with metrics_page(lambda: [("agent_cost_ratio", {}, 0.25)], "127.0.0.1", 0) as address:
         assert "smidgen_agent_cost_ratio 0.25" in read(address)
     with pytest.raises(urllib.error.URLError):
         read(address)
-
-
-def test_a_token_is_asked_for() -> None:
     with metrics_page(list, "127.0.0.1", 0, "secret") as address:
         with pytest.raises(urllib.error.HTTPError, match="401"):
             read(address)

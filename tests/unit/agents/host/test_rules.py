@@ -21,6 +21,15 @@ SHOP = ProcessFacts(
 )
 
 
+def _condition(given: dict[str, Any]) -> Condition:
+    compiled = {key: re.compile(value) for key, value in given.items() if key not in ("user", "environment")}
+    environment = {
+        key: None if value is None else re.compile(value)
+        for key, value in given.get("environment", {}).items()
+    }
+    return Condition(**compiled, user=given.get("user"), environment=environment)
+
+
 @pytest.mark.parametrize(
     ("condition", "matches"),
     [
@@ -44,20 +53,30 @@ SHOP = ProcessFacts(
     ],
 )
 def test_conditions(condition: dict[str, Any], matches: bool) -> None:
-    found = decide(SHOP, [Rule(_condition(condition), service="x")])
-    assert (found.target is not None) == matches
-    assert matches or found.reason == "no_rule"
+    decision = decide(SHOP, [Rule(_condition(condition), service="x")])
+    assert (decision.target is not None) == matches
+    assert matches or decision.reason == "no_rule"
 
 
-def test_the_first_rule_that_matches_counts() -> None:
-    rules = [
-        Rule(_condition({"command": "mail"}), service="mail"),
-        Rule(_condition({"command": "shop"}), service="shop"),
-        Rule(service="rest"),
-    ]
-    found = decide(SHOP, rules)
-    assert (found.rule, found.service) == (2, "shop")
-    assert decide(SHOP, [Rule(ignore=True), *rules]) == Decision(None, "ignored", 1)
+RULES = [
+    Rule(_condition({"command": "mail"}), service="mail"),
+    Rule(_condition({"command": "shop"}), service="shop"),
+    Rule(service="rest"),
+]
+
+
+@pytest.mark.parametrize(
+    ("rules", "decision"),
+    [
+        pytest.param([Rule()], Decision(None, "no_service", 1), id="no service"),
+        pytest.param([Rule(service="a b")], Decision(None, "invalid_service", 1, "a b"), id="no name"),
+        pytest.param([Rule(ignore=True), *RULES], Decision(None, "ignored", 1), id="ignored"),
+    ],
+)
+def test_the_first_rule_that_matches_counts(rules: list[Rule], decision: Decision) -> None:
+    assert decide(SHOP, rules) == decision
+    shop = decide(SHOP, RULES)
+    assert (shop.rule, shop.service) == (2, "shop")
 
 
 @pytest.mark.parametrize(
@@ -99,35 +118,10 @@ def test_opentelemetry_is_understood_without_a_word() -> None:
     assert dict(shown.identity.labels)["pod"] == "cart-1"
 
 
-@pytest.mark.parametrize(
-    ("facts", "rule", "decision"),
-    [
-        pytest.param(SHOP, Rule(), Decision(None, "no_service", 1), id="no service"),
-        pytest.param(
-            SHOP, Rule(service="a b"), Decision(None, "invalid_service", 1, "a b"), id="no name of a service"
-        ),
-    ],
-)
-def test_processes_that_are_not_sampled(facts: ProcessFacts, rule: Rule, decision: Decision) -> None:
-    assert decide(facts, [rule]) == decision
-
-
 def test_texts_of_a_process_are_bounded_and_printable() -> None:
     facts = ProcessFacts(1, "x", environment={"V": "a\nb\x1b[1m" + "c" * 1000})
     target = decide(facts, [Rule(service="s", release="${env:V}")]).target
     assert target
     assert target.identity.release.startswith("a?b?[1mccc")
     assert len(target.identity.release) == 200
-
-
-def test_what_a_process_does_not_say_is_empty() -> None:
-    assert fill("${env:A}-${b}-$c-${", {}, {}) == "--$c-${"
-
-
-def _condition(given: dict[str, Any]) -> Condition:
-    compiled = {key: re.compile(value) for key, value in given.items() if key not in ("user", "environment")}
-    environment = {
-        key: None if value is None else re.compile(value)
-        for key, value in given.get("environment", {}).items()
-    }
-    return Condition(**compiled, user=given.get("user"), environment=environment)
+    assert fill("${env:A}-${b}-$c-${", {}, {}) == "--$c-${", "what a process does not say is empty"

@@ -49,32 +49,21 @@ rules:
 """,
     )
     rule, other = config.rules
-    assert (rule.how.rate_hz, rule.how.kernel, rule.how.native, rule.service) == (
-        1 / 60,
-        "py-spy",
-        True,
-        "${app}",
-    )
+    assert rule.how == How(rate_hz=1 / 60, kernel="py-spy", native=True)
+    assert rule.service == "${app}"
     assert (rule.condition.user, set(rule.condition.environment)) == ("33", {"A", "B"})
     assert other.ignore
     assert (config.interval_s, config.scan_s, config.processes, config.budget) == (30, 2, 8, 0.005)
-    assert (config.spool, config.spool_bytes, config.buffer_bytes) == (
-        tmp_path / "waiting",
-        2 * 1024**2,
-        1024**2,
-    )
+    assert config.spool == tmp_path / "waiting"
+    assert (config.spool_bytes, config.buffer_bytes) == (2 * 1024**2, 1024**2)
     assert config.prune == pytest.approx(0.0058)
 
 
-def test_an_adaptive_rate(tmp_path: Path) -> None:
-    (rule,) = load(tmp_path, "rules: [{rate: adaptive}]").rules
-    assert (rule.how.adaptive, rule.how.rate_hz) == (True, FASTEST_HZ)
-
-
-def test_call_graphs_of_a_host_and_of_a_fleet(tmp_path: Path) -> None:
-    text = "rules: [{call_graph: dwarf, kernel: perf, rate: 19}, {rate: 19}]"
+def test_call_graphs_and_adaptive_rates_of_a_host_and_of_a_fleet(tmp_path: Path) -> None:
+    text = "rules: [{call_graph: dwarf, kernel: perf, rate: 19}, {rate: 19}, {rate: adaptive}]"
     for config in (load(tmp_path, text), parse_fleet_config(text.encode(), "here")):
-        assert [rule.how.call_graph for rule in config.rules] == ["dwarf", "fp"]
+        assert [rule.how.call_graph for rule in config.rules] == ["dwarf", "fp", "fp"]
+        assert config.rules[2].how == How(rate_hz=FASTEST_HZ, adaptive=True)
 
 
 @pytest.mark.parametrize(

@@ -26,12 +26,7 @@ from smidgen.inprocess import (
 )
 from tests.unit.agents.inprocess.sampled import annotations_now
 
-
-@pytest.fixture(autouse=True)
-def sampler_on() -> Iterator[None]:
-    sampling.on = True
-    yield
-    sampling.on = False
+pytestmark = pytest.mark.usefixtures("sampler_on")
 
 
 def route(environ: Any) -> str | None:

@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from types import FrameType
 from typing import Any
@@ -14,12 +13,7 @@ from agents.inprocess.carriers import attach, carried_labels, current_carrier, d
 from agents.inprocess.marks import Label, labels_above, labels_of, sampling
 from smidgen.inprocess import carry, frame_metadata, set_frame_metadata
 
-
-@pytest.fixture(autouse=True)
-def sampler_on() -> Iterator[None]:
-    sampling.on = True
-    yield
-    sampling.on = False
+pytestmark = pytest.mark.usefixtures("sampler_on")
 
 
 def seen() -> tuple[Label, ...]:

@@ -8,7 +8,7 @@ import pytest
 
 from agents.inprocess.messages import Interval, build_messages
 from agents.inprocess.options import Identity, read_options
-from pipeline.messages.inputs import decode_profile
+from pipeline.messages.measurements import decode_profile
 from pipeline.model import Annotation, Profile
 from pipeline.model.frames import MODULE
 
@@ -41,14 +41,33 @@ def test_a_message_is_one_that_the_pipeline_reads() -> None:
     assert (profile.start, profile.end) == (START, START + 10)
 
 
-def test_stacks_that_become_equal_are_added_up() -> None:
-    [profile] = profiles({("f (a.py)", "f.<locals>.<lambda> (a.py)"): 3, ("f (a.py)",): 2})
-    assert (profile.frames, profile.counts.tolist()) == (("a.f",), [5])
+@pytest.mark.parametrize(
+    ("stacks", "frames", "counts"),
+    [
+        pytest.param(
+            {("f (a.py)", "f.<locals>.<lambda> (a.py)"): 3, ("f (a.py)",): 2},
+            ("a.f",),
+            [5],
+            id="become equal",
+        ),
+        pytest.param({}, (), [], id="an idle interval is a message too"),
+        pytest.param(
+            {("f (a.py)", f"{'g' * 2000} (a.py)"): 1, ("f (a.py)",): 2},
+            ("a.f",),
+            [2],
+            id="too large by itself",
+        ),
+        pytest.param({("f\udcff (a.py)",): 1}, ("a.f?",), [1], id="a name that is no text is replaced"),
+    ],
+)
+def test_stacks(stacks: Mapping[tuple[str, ...], int], frames: tuple[str, ...], counts: list[int]) -> None:
+    [profile] = profiles(stacks, max_bytes=1500)
+    assert (profile.frames, profile.counts.tolist()) == (frames, counts)
 
 
-def test_an_idle_interval_is_a_message_too() -> None:
-    [profile] = profiles({})
-    assert (profile.frames, profile.counts.tolist()) == ((), [])
+def test_labels_are_counted_as_annotations() -> None:
+    [profile] = profiles({("metadata=tier%3Bgold (<smidgen>)", "f (a.py)"): 1})
+    assert profile.annotations == (Annotation(0, "metadata", "tier;gold"),)
 
 
 def test_what_is_too_large_is_split_and_nothing_lost() -> None:
@@ -61,16 +80,6 @@ def test_what_is_too_large_is_split_and_nothing_lost() -> None:
     assert len({part.id for part in parts}) == len(parts)
     whole = {name for part in parts for name in part.frames}
     assert whole == {f"app.{MODULE}", *(f"app.work_{number}" for number in range(100))}
-
-
-def test_a_stack_that_is_too_large_by_itself_is_left_out() -> None:
-    parts = profiles({("f (a.py)", f"{'g' * 2000} (a.py)"): 1, ("f (a.py)",): 2}, max_bytes=1500)
-    assert [part.counts.tolist() for part in parts] == [[2]]
-
-
-def test_a_name_that_is_no_text_is_replaced() -> None:
-    [profile] = profiles({("f\udcff (a.py)",): 1})
-    assert profile.frames == ("a.f?",)
 
 
 @pytest.mark.parametrize(
@@ -112,8 +121,3 @@ def test_arguments_count_before_the_environment() -> None:
     assert (options.rate_hz, options.interval_s, options.wall, options.token) == (7.0, 0.5, True, "abc")
     assert not read_options({"service": "shop", "wall": False}, environ).wall
     assert "abc" not in repr(options)
-
-
-def test_labels_are_counted_as_annotations() -> None:
-    [profile] = profiles({("metadata=tier%3Bgold (<smidgen>)", "f (a.py)"): 1})
-    assert profile.annotations == (Annotation(0, "metadata", "tier;gold"),)

@@ -76,37 +76,31 @@ def send(url: str, values: list[bytes], monkeypatch: pytest.MonkeyPatch, **envir
     sender.close(WAIT_S)
 
 
-@pytest.mark.parametrize("receiver", [[200]], indirect=True)
-def test_messages_are_posted_in_order(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+AWAY = "not sent, tried again in the background: 127.0.0.1: 503 no"
+BACK = "sent again; 0 samples were dropped meanwhile"
+REFUSED = "a message of 1 samples was refused: 127.0.0.1: 400 no"
+
+
+@pytest.mark.parametrize(
+    ("receiver", "taken", "said"),
+    [
+        pytest.param([200], [b"1", b"2", b"3"], [], id="posted in order"),
+        pytest.param([503, 429, 200], [b"1", b"2", b"3"], [AWAY, BACK], id="sent again"),
+        pytest.param([400, 200], [b"2", b"3"], [REFUSED], id="refused"),
+    ],
+    indirect=["receiver"],
+)
+def test_messages_are_posted_until_they_are_taken_or_refused(
+    receiver: Receiver,
+    taken: list[bytes],
+    said: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     send(receiver.url + "/in/", [b"1", b"2", b"3"], monkeypatch, SMIDGEN_HTTP_TOKEN="abc")
-    assert receiver.taken == [b"1", b"2", b"3"]
+    assert receiver.taken == taken
     assert set(receiver.requests) == {("/in/profiles", "application/json", "Bearer abc")}
-
-
-@pytest.mark.parametrize("receiver", [[503, 429, 200]], indirect=True)
-def test_what_is_not_taken_is_sent_again(
-    receiver: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    send(receiver.url, [b"1", b"2"], monkeypatch)
-    assert receiver.taken == [b"1", b"2"]
-    assert [record.getMessage() for record in caplog.records] == [
-        "not sent, tried again in the background: 127.0.0.1: 503 no",
-        "sent again; 0 samples were dropped meanwhile",
-    ]
-
-
-@pytest.mark.parametrize("receiver", [[400, 200]], indirect=True)
-def test_what_is_refused_is_not_sent_again(
-    receiver: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    send(receiver.url, [b"1", b"2"], monkeypatch)
-    assert receiver.taken == [b"2"]
-    assert caplog.messages == ["a message of 1 samples was refused: 127.0.0.1: 400 no"]
-
-
-def test_a_name_and_password_of_the_address_are_sent_and_not_shown() -> None:
-    parts = check_target("https://user:secret@gateway")
-    assert (parts.username, parts.password) == ("user", "secret")
+    assert caplog.messages == said
 
 
 @pytest.mark.parametrize(
@@ -115,6 +109,8 @@ def test_a_name_and_password_of_the_address_are_sent_and_not_shown() -> None:
 def test_an_address_that_makes_no_sense_is_refused(to: str) -> None:
     with pytest.raises(ValueError, match="^send_to: "):
         check_target(to)
+    parts = check_target("https://user:secret@gateway")
+    assert (parts.username, parts.password) == ("user", "secret")
 
 
 def test_a_file_gets_a_line_a_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

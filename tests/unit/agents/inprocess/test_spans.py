@@ -16,12 +16,7 @@ from agents.inprocess.marks import sampling
 from smidgen.inprocess import SpanProcessor, origin
 from tests.unit.agents.inprocess.sampled import annotations_now
 
-
-@pytest.fixture(autouse=True)
-def sampler_on() -> Iterator[None]:
-    sampling.on = True
-    yield
-    sampling.on = False
+pytestmark = pytest.mark.usefixtures("sampler_on")
 
 
 class Span:
@@ -88,18 +83,17 @@ def test_tasks_count_each_for_its_own_request_with_those_that_it_awaits() -> Non
     assert asyncio.run(main()) == [[["endpoint=GET /a"]] * 2, [["endpoint=GET /b"]] * 2]
 
 
-def test_a_span_may_end_in_another_thread() -> None:
+def test_spans_that_count_for_nothing_here() -> None:
     processor, span = SpanProcessor(), Span("GET /")
     processor.on_start(span)
     thread = threading.Thread(target=processor.on_end, args=(span,))
     thread.start()
     thread.join()
-    assert annotations_now() == []
-
-
-def test_a_span_whose_parent_is_not_known_counts_for_nothing() -> None:
-    with running(SpanProcessor(), Span("late", Span("ended"))):
-        assert annotations_now() == []
+    assert annotations_now() == [], "it ended in another thread"
+    with running(processor, Span("late", Span("ended"))):
+        assert annotations_now() == [], "its parent is not known"
+    processor.on_start(object())
+    assert carried_labels(threading.get_ident()) == (), "it makes no sense"
 
 
 def test_a_processor_forgets_at_its_end_and_without_a_sampler_does_nothing() -> None:
@@ -109,12 +103,6 @@ def test_a_processor_forgets_at_its_end_and_without_a_sampler_does_nothing() -> 
     processor.shutdown()
     sampling.on = False
     processor.on_start(Span("GET /"))
-    assert carried_labels(threading.get_ident()) == ()
-
-
-def test_a_span_that_makes_no_sense_is_no_error() -> None:
-    processor = SpanProcessor()
-    processor.on_start(object())
     assert carried_labels(threading.get_ident()) == ()
 
 

@@ -4,14 +4,13 @@ import asyncio
 import sys
 import threading
 import types
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agents.inprocess.carriers import attach
-from agents.inprocess.marks import sampling
 from agents.inprocess.stacks import StackReader, frame_text, short_path
 from agents.profiles.naming import name_stack
 from smidgen.inprocess import frame_metadata
@@ -126,13 +125,6 @@ def test_the_event_loop_stands_above_those_who_wait() -> None:
     loop = next(index for index, name in enumerate(names) if name.endswith("_run_once"))
     own = next(index for index, name in enumerate(names) if name.endswith("above_those_who_wait.main"))
     assert loop < own
-
-
-@pytest.fixture
-def sampler_on() -> Iterator[None]:
-    sampling.on = True
-    yield
-    sampling.on = False
 
 
 @pytest.mark.usefixtures("sampler_on")

@@ -200,7 +200,7 @@ def test_a_position_within_any_line_is_found_again(
     log.close()
 
 
-@pytest.mark.parametrize("cut", [1, 8, 2000])
+@pytest.mark.parametrize("cut", [1, 8, 2000, 40_000])
 def test_a_rotated_file_that_is_damaged_costs_what_cannot_be_decompressed(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, cut: int
 ) -> None:
@@ -215,7 +215,9 @@ def test_a_rotated_file_that_is_damaged_costs_what_cannot_be_decompressed(
     readable = zlib.decompressobj(wbits=31).decompress(packed[:-cut]).decode().split("\n")
     path.write_text("new\n")
     expected = [line for line in readable[1:] if line]  # the last one may be a part
-    assert all_lines(FollowedLog(path, position)) == [*expected, "new"]
+    log = FollowedLog(path, position)
+    log.head()
+    assert all_lines(log) == [*expected, "new"]
     assert "is damaged" in caplog.text
 
 
@@ -254,22 +256,6 @@ def test_a_log_that_is_truncated_and_removed_is_waited_for(tmp_path: Path) -> No
     assert all_lines(log) == []
     append(path, "3")
     assert all_lines(log) == ["3"]
-
-
-def test_a_damaged_rotated_file_does_not_end_it(tmp_path: Path) -> None:
-    path = tmp_path / "access.log"
-    append(path, "first")
-    log = FollowedLog(path, is_new=True)
-    assert all_lines(log) == ["first"]
-    position = log.position
-    append(path, *(f"{number * number}" for number in range(100_000)))
-    packed = gzip.compress(path.read_bytes())
-    (tmp_path / "access.log.1.gz").write_bytes(packed[: 2 * len(packed) // 3])
-    path.unlink()
-    append(path, "last")
-    again = FollowedLog(path, position)
-    again.head()
-    assert all_lines(again)[-1] == "last"
 
 
 @pytest.mark.parametrize("name", ["access-8080.log", "access2.log", "access.other.log"])

@@ -121,18 +121,19 @@ def test_iis_says_its_columns_and_may_say_others() -> None:
 
 
 @pytest.mark.parametrize(
-    "format_", ["nonsense", "$remote_addr $status", "%h %>s", "%{%Y}t %r", "[$time_local]"]
+    ("format_", "keys", "option"),
+    [
+        *((text, None, "--format") for text in ("nonsense", "$remote_addr $status", "%h %>s", "%{%Y}t %r")),
+        ("[$time_local]", None, "--format"),
+        ("json", {"colour": "x"}, "--key"),
+        ("common", {"time": "x"}, "--key"),
+    ],
 )
-def test_formats_that_say_too_little_are_refused(format_: str) -> None:
-    with pytest.raises(ConfigError, match="--format"):
-        line_format(format_)
-
-
-def test_unknown_keys_are_refused() -> None:
-    with pytest.raises(ConfigError, match="--key"):
-        line_format("json", keys={"colour": "x"})
-    with pytest.raises(ConfigError, match="--key"):
-        line_format("common", keys={"time": "x"})
+def test_formats_that_say_too_little_and_unknown_keys_are_refused(
+    format_: str, keys: dict[str, str] | None, option: str
+) -> None:
+    with pytest.raises(ConfigError, match=option):
+        line_format(format_, keys=keys or {})
 
 
 @pytest.mark.parametrize(

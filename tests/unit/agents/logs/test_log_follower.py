@@ -19,7 +19,7 @@ from agents.logs.log_follower import Counting, LogFollower
 from agents.logs.state_file import StateFile
 from agents.publishing.message_queue import MessageQueue, Overflow
 from agents.publishing.pending import Pending
-from pipeline.messages.inputs import decode_metric_points
+from pipeline.messages.measurements import decode_metric_points
 from pipeline.messages.requests import decode_requests
 from pipeline.model import Outgoing, RequestCounts
 from pipeline.model.errors import ConfigError

@@ -7,12 +7,14 @@ import sys
 import textwrap
 from pathlib import Path
 
+import orjson
 import pytest
 
 from agents.profiles.annotate import MAX_VALUE, annotate
 from agents.profiles.formats.collapsed import parse_collapsed
 from agents.profiles.message import Source, build_profile
 from agents.sampling.kernels.pyspy import find_py_spy
+from pipeline.messages.measurements import decode_profile
 
 
 def add(a: int, b: int = 1) -> int:
@@ -32,60 +34,41 @@ def name_of_caller() -> tuple[str, str]:
 
 def test_a_function_does_what_it_did() -> None:
     annotated = annotate(add, endpoint="/add")
-    assert annotated(1) == 2
-    assert annotated(1, b=5) == 6
+    assert (annotated(1), annotated(1, b=5)) == (2, 6)
     assert (annotated.__name__, annotated.__doc__) == ("add", "Add.")
     assert inspect.signature(annotated) == inspect.signature(add)
+    later = annotate(add_later, endpoint="/add", metadata="tier=gold")
+    assert inspect.iscoroutinefunction(later)
+    assert asyncio.run(later(1, b=5)) == 6
+    with pytest.raises(ZeroDivisionError):
+        annotate(divmod, metadata="m")(1, 0)
+    assert annotate(add) is add, "without a value nothing is wrapped"
 
 
-def test_a_coroutine_function_stays_one() -> None:
-    annotated = annotate(add_later, endpoint="/add", metadata="tier=gold")
-    assert inspect.iscoroutinefunction(annotated)
-    assert asyncio.run(annotated(1, b=5)) == 6
-
-
-def test_a_method_can_be_annotated_where_it_is_defined() -> None:
+def test_methods_can_be_annotated_where_they_are_defined_but_no_generators() -> None:
     class Till:
         rate = 2
 
         def total(self, amount: int) -> int:
             return amount * self.rate
 
+        def each(self) -> object:
+            yield 1
+
         pay = annotate(total, endpoint="/pay")
 
     assert Till().pay(4) == 8
-
-
-def test_errors_pass_through() -> None:
-    with pytest.raises(ZeroDivisionError):
-        annotate(divmod, metadata="m")(1, 0)
+    with pytest.raises(TypeError, match="generators"):
+        annotate(Till.each, endpoint="/")
 
 
 def test_the_calling_frame_has_the_annotation_as_its_name() -> None:
     assert annotate(name_of_caller, endpoint="/a;b")() == ("endpoint=/a%3Bb", "<smidgen>")
     assert annotate(name_of_caller, metadata="é=1")() == ("metadata=é=1", "<smidgen>")
-
-
-def test_code_is_shared_by_equal_values() -> None:
-    first, second = annotate(add, endpoint="/x"), annotate(name_of_caller, endpoint="/x")
-    assert first.__code__ is second.__code__
-
-
-def test_without_a_value_nothing_is_wrapped() -> None:
-    assert annotate(add) is add
-
-
-def test_a_long_value_is_cut_to_what_samplers_read() -> None:
     name, _ = annotate(name_of_caller, endpoint="x" * 5000)()
-    assert len(name) == len("endpoint=") + MAX_VALUE
-
-
-def test_generators_are_refused() -> None:
-    def generate() -> object:
-        yield 1
-
-    with pytest.raises(TypeError, match="generators"):
-        annotate(generate, endpoint="/")
+    assert len(name) == len("endpoint=") + MAX_VALUE, "cut to what samplers read"
+    first, second = annotate(add, endpoint="/x"), annotate(name_of_caller, endpoint="/x")
+    assert first.__code__ is second.__code__, "code is shared by equal values"
 
 
 def test_the_sampler_sees_the_annotations(tmp_path: Path) -> None:
@@ -123,7 +106,8 @@ def test_the_sampler_sees_the_annotations(tmp_path: Path) -> None:
         finally:
             process.kill()
     stacks = parse_collapsed(output.read_bytes()).stacks
-    profile = build_profile(stacks, source=Source("s", "h"), start=0.0, end=1.0)
+    message = build_profile(stacks, source=Source("s", "h"), start=1e9, end=1e9 + 1)
+    profile = decode_profile(orjson.dumps(message))
     annotations = {(a.kind, a.value): a.frame for a in profile.annotations}
     assert set(annotations) == {("metadata", "tier=gold;a b"), ("endpoint", "/buy")}
     total = int(profile.counts.sum())

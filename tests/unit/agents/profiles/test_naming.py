@@ -44,23 +44,15 @@ def test_a_frame_is_named(text: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "frame"),
+    ("text", "name", "annotation"),
     [
-        pytest.param(
-            "endpoint=/a%3Bb%25 (c) (<smidgen>)",
-            NamedFrame("endpoint=/a;b% (c)", ("endpoint", "/a;b% (c)")),
-            id="endpoint",
-        ),
-        pytest.param(
-            "metadata=tier=gold (<smidgen>:1)",
-            NamedFrame("metadata=tier=gold", ("metadata", "tier=gold")),
-            id="metadata",
-        ),
-        pytest.param("other=1 (<smidgen>)", NamedFrame("<smidgen>.other=1"), id="no annotation"),
+        ("endpoint=/a%3Bb%25 (c) (<smidgen>)", "endpoint=/a;b% (c)", ("endpoint", "/a;b% (c)")),
+        ("metadata=tier=gold (<smidgen>:1)", "metadata=tier=gold", ("metadata", "tier=gold")),
+        ("other=1 (<smidgen>)", "<smidgen>.other=1", None),
     ],
 )
-def test_annotations_are_read(text: str, frame: NamedFrame) -> None:
-    assert name_frame(text) == frame
+def test_annotations_are_read(text: str, name: str, annotation: tuple[str, str] | None) -> None:
+    assert name_frame(text) == NamedFrame(name, annotation)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from agents.profiles.message import Source
 from agents.profiles.profile_conversion import Conversion, convert_profile
 from agents.profiles.profile_files import Import, read_files
 from pipeline.cli import run
-from pipeline.messages.inputs import decode_profile
+from pipeline.messages.measurements import decode_profile
 from pipeline.model.errors import ConfigError
 from tests.support.profile_files import FILES, speedscope
 
@@ -34,14 +34,24 @@ def test_every_format_is_converted(
     assert capsys.readouterr().err.startswith(f"{tmp_path / 'in'}: ")
 
 
-def test_what_was_left_out_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+UNIT = {"type": "sampled", "unit": "x\x1b[31m\ny", "samples": [[0]], "weights": [1]}
+LEFT_OUT = "3 samples; 1 invalid records left out, first line 2: 'nonsense'; 2 without frames left out"
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        pytest.param(b"main;f 3\nnonsense\n 2\n", LEFT_OUT, id="what was left out"),
+        pytest.param(speedscope(UNIT), r"1 x\x1b[31m\ny (weight)", id="controls do not reach the terminal"),
+    ],
+)
+def test_what_was_converted_is_said(
+    content: bytes, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "a.txt"
-    path.write_text("main;f 3\nnonsense\n 2\n")
-    assert run(["agent", "convert", str(path), str(tmp_path / "b.pb.gz")]) == 0
-    assert capsys.readouterr().err == (
-        f"{path}: 3 samples; 1 invalid records left out, first line 2: 'nonsense'; "
-        "2 without frames left out\n"
-    )
+    path.write_bytes(content)
+    assert run(["agent", "convert", str(path), str(tmp_path / "out")]) == 0
+    assert capsys.readouterr().err == f"{path}: {said}\n"
 
 
 @pytest.mark.parametrize(
@@ -118,16 +128,6 @@ def test_deep_stacks_are_not_held_for_long() -> None:
     next(merged)
     assert sum(read) < 10_000
     assert 1 + sum(1 for _ in merged) == 999
-
-
-def test_controls_of_a_file_do_not_reach_the_terminal(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "a.json"
-    profile = {"type": "sampled", "unit": "x\x1b[31m\ny", "samples": [[0]], "weights": [1]}
-    path.write_bytes(speedscope(profile))
-    assert run(["agent", "convert", str(path), str(tmp_path / "out")]) == 0
-    assert capsys.readouterr().err == f"{path}: 1 x\\x1b[31m\\ny (weight)\n"
 
 
 def imported(path: Path, **options: object) -> int:

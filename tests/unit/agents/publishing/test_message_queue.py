@@ -43,39 +43,27 @@ def names(queue: MessageQueue) -> list[str]:
     return found
 
 
-def test_messages_leave_in_order() -> None:
-    queue = MessageQueue(max_messages=10, max_bytes=1000)
-    assert not any(queue.put(named(name)) for name in "abc")
-    assert queue.waiting == Tally(3, 3)
-    assert names(queue) == ["a", "b", "c"]
+@pytest.mark.parametrize(
+    ("sizes", "most", "kept", "dropped"),
+    [
+        pytest.param({"a": 10, "b": 10, "c": 10}, (10, 1000), "abc", [], id="in order"),
+        pytest.param({"a": 10, "b": 10, "c": 10, "d": 10}, (2, 1000), "cd", ["c", "d"], id="too many"),
+        pytest.param({"a": 30, "b": 30, "c": 30, "d": 70}, (10, 100), "cd", ["d"], id="too many bytes"),
+        pytest.param({"a": 10, "b": 101}, (10, 100), "a", ["b"], id="larger than the queue"),
+    ],
+)
+def test_what_the_bounds_of_memory_leave(
+    sizes: dict[str, int], most: tuple[int, int], kept: str, dropped: list[str]
+) -> None:
+    queue = MessageQueue(max_messages=most[0], max_bytes=most[1])
+    full = [name for name, size in sizes.items() if queue.put(named(name, size, samples=size))]
+    assert full == dropped
+    assert queue.waiting == Tally(len(kept), sum(sizes[name] for name in kept))
+    assert queue.waiting_bytes == sum(sizes[name] for name in kept)
+    lost = [name for name in sizes if name not in kept]
+    assert queue.dropped == Tally(len(lost), sum(sizes[name] for name in lost))
+    assert names(queue) == list(kept)
     assert queue.take() is None
-    assert queue.dropped == Tally()
-
-
-def test_too_many_drop_the_oldest() -> None:
-    queue = MessageQueue(max_messages=2, max_bytes=1000)
-    dropped = [queue.put(named(name, samples=n)) for n, name in enumerate("abcd", 1)]
-    assert dropped == [False, False, True, True]
-    assert queue.dropped == Tally(2, 1 + 2)
-    assert names(queue) == ["c", "d"]
-
-
-def test_too_many_bytes_drop_as_many_of_the_oldest_as_needed() -> None:
-    queue = MessageQueue(max_messages=10, max_bytes=100)
-    for name in "abc":
-        queue.put(named(name, 30))
-    assert queue.put(named("d", 70))
-    assert queue.dropped == Tally(2, 2)
-    assert queue.waiting_bytes == 100
-    assert names(queue) == ["c", "d"]
-
-
-def test_a_message_larger_than_the_queue_drops_nothing_but_itself() -> None:
-    queue = MessageQueue(max_messages=10, max_bytes=100)
-    queue.put(named("a"))
-    assert queue.put(named("b", 101, samples=7))
-    assert queue.dropped == Tally(1, 7)
-    assert names(queue) == ["a"]
 
 
 def test_a_queue_that_keeps_goes_beyond_its_bounds_and_has_no_room() -> None:
@@ -106,14 +94,6 @@ def test_what_memory_cannot_hold_waits_on_disk_and_comes_first(tmp_path: Path) -
     assert queue.spooled_bytes > 0
     assert list(drained(queue)) == [0, 1, 2, 3, 4]
     assert queue.spooled_bytes == 0
-
-
-def test_bytes_bound_memory_too(tmp_path: Path) -> None:
-    queue = MessageQueue(spool=Spool(tmp_path, 10**6), max_messages=100, max_bytes=7)
-    for number in range(4):
-        queue.put(pending(number))
-    assert queue.spooled_bytes > 0
-    assert list(drained(queue)) == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("more", [0, 1, 4])

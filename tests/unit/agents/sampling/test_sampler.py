@@ -8,7 +8,6 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -67,13 +66,6 @@ def make_sampler(folder: Path, binary: str, target: SampledProcess, interval_s: 
     return Sampler(kernel, target, interval_s=interval_s, clock=time.time)
 
 
-@pytest.fixture
-def target() -> Iterator[ExistingProcess]:
-    with subprocess.Popen(["sleep", "60"]) as process:
-        yield ExistingProcess(process.pid)
-        process.kill()
-
-
 def test_intervals_follow_one_another(tmp_path: Path, target: SampledProcess) -> None:
     sampler = make_sampler(tmp_path, stand_in(tmp_path, WELL), target, interval_s=1.0)
     intervals = list(islice(sampler.intervals(), 3))
@@ -110,20 +102,32 @@ def test_stopping_yields_what_was_sampled(tmp_path: Path, target: SampledProcess
     assert sampler.stopping
 
 
-def test_a_run_that_fails_prolongs_the_interval(
-    tmp_path: Path, target: SampledProcess, caplog: pytest.LogCaptureFixture
+ENDS = 'print("Sampling process", flush=True)\nfinish()\n'
+
+
+PROLONGED = "extended: Failed to find python version"
+
+
+@pytest.mark.parametrize(
+    ("behaviours", "runs", "said"),
+    [
+        pytest.param((WELL, FAILS, WELL), [0, 2], PROLONGED, id="one that fails prolongs the interval"),
+        pytest.param((ENDS, WELL), [0, 1], "", id="one that ends by itself is replaced"),
+    ],
+)
+def test_a_run_that_is_over_early(
+    tmp_path: Path,
+    target: SampledProcess,
+    caplog: pytest.LogCaptureFixture,
+    behaviours: tuple[str, ...],
+    runs: list[int],
+    said: str,
 ) -> None:
-    running = make_sampler(tmp_path, stand_in(tmp_path, WELL, FAILS, WELL), target).intervals()
+    running = make_sampler(tmp_path, stand_in(tmp_path, *behaviours), target).intervals()
     first, second = islice(running, 2)
-    assert (first.data, second.data) == (b"main;run0 3\n", b"main;run2 3\n")
-    assert first.end == second.start
-    assert "extended: Failed to find python version" in caplog.text
-
-
-def test_a_run_that_ends_by_itself_is_replaced(tmp_path: Path, target: SampledProcess) -> None:
-    ends = 'print("Sampling process", flush=True)\nfinish()\n'
-    running = make_sampler(tmp_path, stand_in(tmp_path, ends, WELL), target).intervals()
-    assert [interval.data for interval in islice(running, 2)] == [b"main;run0 3\n", b"main;run1 3\n"]
+    assert [first.data, second.data] == [b"main;run%d 3\n" % run for run in runs]
+    assert (first.end == second.start) is bool(said)
+    assert said in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -131,9 +135,7 @@ def test_a_run_that_ends_by_itself_is_replaced(tmp_path: Path, target: SampledPr
     [
         pytest.param((FAILS,), "cannot sample process .*: Failed to find python version", id="cannot at all"),
         pytest.param((DENIED,), "not permitted", id="not permitted"),
-        pytest.param(
-            ("print('Sampling process', flush=True)\nfinish()\n", FAILS), "any more", id="not any more"
-        ),
+        pytest.param((ENDS, FAILS), "any more", id="not any more"),
     ],
 )
 def test_a_process_that_cannot_be_sampled(
@@ -187,20 +189,15 @@ def test_a_kernel_has_the_time_to_draw_its_last_pause(rate_hz: int, pauses_s: fl
     assert math.exp(-stop_limit_s(rate_hz) / pauses_s) < 1e-6
 
 
-def test_no_such_process() -> None:
-    with subprocess.Popen(["true"]) as process:
-        process.wait()
-    with pytest.raises(ConfigError, match="no process has the id"):
-        ExistingProcess(process.pid)
-
-
-def test_a_zombie_is_not_alive() -> None:
+def test_a_zombie_is_not_alive_and_what_has_ended_no_process() -> None:
     process = subprocess.Popen(["sleep", "60"])
     target = ExistingProcess(process.pid)
     process.kill()
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
     assert not target.alive()
     process.wait()
+    with pytest.raises(ConfigError, match="no process has the id"):
+        ExistingProcess(process.pid)
 
 
 def test_a_command_that_ignores_sigterm_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -192,9 +191,7 @@ class Process:
         self._receiver = Receiver(ServiceMap((source_of(work),)), self.broker.send, clock=lambda: NOW)
         self._deliveries = 0
 
-    async def deploy(
-        self, commit: str, environment: str = "production", at: str = "2023-11-14T22:13:20Z"
-    ) -> list[str]:
+    async def deploy(self, commit: str, environment: str, at: str) -> list[str]:
         """Return the titles of what is published for a deployment."""
         payload = hub_deployment(sha=commit)
         self._deliveries += 1
@@ -208,57 +205,47 @@ class Process:
         return [change.title for change in self.broker.changes[before:]]
 
 
-def test_a_deployment_brings_all_since_the_one_before(work: Work) -> None:
-    async def main() -> None:
-        process = Process(work)
-        assert await process.deploy(sha(work, "HEAD~4")) == ["One"], "nothing is known of before"
-        assert await process.deploy(sha(work)) == SINCE
-        assert await process.deploy(sha(work)) == ["Five"], "the rest of it was published"
-        assert await process.deploy(sha(work, "HEAD~2")) == ["Three"], "taken back"
-        assert await process.deploy(sha(work)) == ["Four", "Five"], "and deployed again"
-
-    asyncio.run(main())
-
-
-def test_each_environment_has_its_own_deployments(work: Work) -> None:
-    async def main() -> None:
-        process = Process(work)
-        await process.deploy(sha(work, "HEAD~4"), "production")
-        assert await process.deploy(sha(work, "HEAD~1"), "staging") == ["Four"]
-        assert await process.deploy(sha(work), "staging") == ["Five"]
-        assert await process.deploy(sha(work), "production") == SINCE
-
-    asyncio.run(main())
-
-
-def test_what_was_not_published_is_not_taken_for_deployed(work: Work) -> None:
-    async def main() -> None:
-        process = Process(work)
-        await process.deploy(sha(work, "HEAD~4"))
-        process.broker.failures = [BrokerUnavailable("gone")]
-        assert await process.deploy(sha(work)) == []
-        assert await process.deploy(sha(work)) == SINCE
-
-    asyncio.run(main())
+DEPLOYMENTS: Mapping[str, list[tuple[str, str, list[str]]]] = {
+    "one after another": [
+        ("HEAD~4", "22:13:20 production", ["One"]),  # nothing is known of before
+        ("HEAD", "22:13:20 production", SINCE),
+        ("HEAD", "22:13:20 production", ["Five"]),  # the rest of it was published
+        ("HEAD~2", "22:13:20 production", ["Three"]),  # taken back
+        ("HEAD", "22:13:20 production", ["Four", "Five"]),  # and deployed again
+    ],
+    "environments of their own": [
+        ("HEAD~4", "22:13:20 production", ["One"]),
+        ("HEAD~1", "22:13:20 staging", ["Four"]),
+        ("HEAD", "22:13:20 staging", ["Five"]),
+        ("HEAD", "22:13:20 production", SINCE),
+    ],
+    "what was not published is not deployed": [
+        ("HEAD~4", "22:13:20 production", ["One"]),
+        ("HEAD", "22:13:20 production", []),
+        ("HEAD", "22:13:20 production", SINCE),
+    ],
+    "an older deployment that comes late": [
+        ("HEAD~1", "22:13:20 production", ["Four"]),
+        ("HEAD~4", "22:00:00 production", ["One"]),
+        ("HEAD", "22:14:00 production", ["Five"]),
+    ],
+    "a commit that the clone has lost": [
+        ("", "22:13:20 production", ["Deployment of main to production"]),
+        ("HEAD", "22:13:20 production", ["Five"]),
+    ],
+}
 
 
-def test_an_older_deployment_that_comes_late_is_not_the_last(work: Work) -> None:
-    async def main() -> None:
-        process = Process(work)
-        await process.deploy(sha(work, "HEAD~1"), at="2023-11-14T22:13:20Z")
-        assert await process.deploy(sha(work, "HEAD~4"), at="2023-11-14T22:00:00Z") == ["One"]
-        assert await process.deploy(sha(work), at="2023-11-14T22:14:00Z") == ["Five"]
-
-    asyncio.run(main())
-
-
-def test_a_commit_that_the_clone_has_lost_is_no_bound(work: Work) -> None:
-    async def main() -> None:
-        process = Process(work)
-        assert await process.deploy("d" * 40) == ["Deployment of main to production"]
-        assert await process.deploy(sha(work)) == ["Five"]
-
-    asyncio.run(main())
+@pytest.mark.parametrize("deployments", DEPLOYMENTS.values(), ids=DEPLOYMENTS)
+async def test_a_deployment_brings_all_since_the_one_before(
+    work: Work, deployments: list[tuple[str, str, list[str]]]
+) -> None:
+    process = Process(work)
+    for revision, where, titles in deployments:
+        at, environment = where.split()
+        process.broker.failures = [] if titles else [BrokerUnavailable("gone")]
+        commit = sha(work, revision) if revision else "d" * 40
+        assert await process.deploy(commit, environment, f"2023-11-14T{at}Z") == titles
 
 
 def test_few_environments_are_remembered(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import hmac
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,8 +24,8 @@ from agents.webhooks.mapping import ServiceMap, Source, load_service_map
 from agents.webhooks.receiver import Receiver
 from agents.webhooks.server import make_app
 from pipeline.messages.inputs import decode_change, encode_change
-from pipeline.model import Change, Outgoing
 from pipeline.model.errors import BrokerUnavailable, ConfigError, InvalidMessage
+from tests.unit.agents.webhooks.test_receiver import Broker
 
 NOW = 1_700_000_100.0
 SECRET = "correct horse"
@@ -98,47 +98,33 @@ GITLAB = {
 }
 
 
-@pytest.mark.parametrize(
-    ("kind", "payload", "found"),
-    [
-        pytest.param("launchdarkly", launchdarkly(), ("new-cart", "on", "production"), id="LaunchDarkly, on"),
-        pytest.param(
-            "launchdarkly", launchdarkly("updateRules"), ("new-cart", "updateRules", "production"), id="rules"
-        ),
-        pytest.param("launchdarkly", launchdarkly("updateName"), None, id="LaunchDarkly, a name"),
-        pytest.param("launchdarkly", launchdarkly("createFlag"), None, id="LaunchDarkly, a new flag"),
-        pytest.param("launchdarkly", launchdarkly(kind="project"), None, id="LaunchDarkly, no flag"),
-        pytest.param("unleash", unleash(), ("new-cart", "on", "production"), id="Unleash, on"),
-        pytest.param(
-            "unleash",
-            unleash("feature-strategy-update"),
-            ("new-cart", "strategy update", "production"),
-            id="Unleash, a strategy",
-        ),
-        pytest.param("unleash", unleash("feature-tagged"), None, id="Unleash, a tag"),
-        pytest.param("flagsmith", flagsmith(), ("new-cart", "on", "production"), id="Flagsmith, on"),
-        pytest.param("flagsmith", flagsmith(value=5), ("new-cart", "on (5)", "production"), id="a value"),
-        pytest.param("flagsmith", flagsmith(False), ("new-cart", "off", "production"), id="Flagsmith, off"),
-        pytest.param("flagsmith", flagsmith(event_type="AUDIT"), None, id="Flagsmith, another event"),
-        pytest.param("openfeature", openfeature("new-cart"), ("new-cart", "", ""), id="OpenFeature"),
-        pytest.param(
-            "openfeature",
-            {"type": "configuration_change", "data": {"flags": {"new-cart": {"type": "update"}}}},
-            ("new-cart", "", ""),
-            id="flagd's event",
-        ),
-        pytest.param(
-            "openfeature",
-            {"specversion": "1.0", "type": "x", "data": openfeature("new-cart")},
-            ("new-cart", "", ""),
-            id="in a CloudEvent",
-        ),
-        pytest.param("openfeature", {"type": "PROVIDER_READY"}, None, id="OpenFeature, ready"),
-    ],
-)
-def test_what_events_say(kind: str, payload: dict[str, Any], found: tuple[str, str, str] | None) -> None:
+ON, CONFIGURED = ("new-cart", "on", "production"), ("new-cart", "", "")
+FLAGD = {"type": "configuration_change", "data": {"flags": {"new-cart": {"type": "update"}}}}
+CLOUD_EVENT = {"specversion": "1.0", "type": "x", "data": openfeature("new-cart")}
+SAID: Mapping[str, tuple[str, dict[str, Any], tuple[str, str, str] | None]] = {
+    "on": ("launchdarkly", launchdarkly(), ON),
+    "rules": ("launchdarkly", launchdarkly("updateRules"), ("new-cart", "updateRules", "production")),
+    "a name": ("launchdarkly", launchdarkly("updateName"), None),
+    "a new flag": ("launchdarkly", launchdarkly("createFlag"), None),
+    "no flag": ("launchdarkly", launchdarkly(kind="project"), None),
+    "Unleash, on": ("unleash", unleash(), ON),
+    "a strategy": ("unleash", unleash("feature-strategy-update"), ("new-cart", "strategy update", ON[2])),
+    "a tag": ("unleash", unleash("feature-tagged"), None),
+    "Flagsmith, on": ("flagsmith", flagsmith(), ON),
+    "a value": ("flagsmith", flagsmith(value=5), ("new-cart", "on (5)", "production")),
+    "off": ("flagsmith", flagsmith(False), ("new-cart", "off", "production")),
+    "another event": ("flagsmith", flagsmith(event_type="AUDIT"), None),
+    "OpenFeature": ("openfeature", openfeature("new-cart"), CONFIGURED),
+    "flagd's event": ("openfeature", FLAGD, CONFIGURED),
+    "in a CloudEvent": ("openfeature", CLOUD_EVENT, CONFIGURED),
+    "ready": ("openfeature", {"type": "PROVIDER_READY"}, None),
+}
+
+
+@pytest.mark.parametrize(("kind", "payload", "said"), SAID.values(), ids=SAID)
+def test_what_events_say(kind: str, payload: dict[str, Any], said: tuple[str, str, str] | None) -> None:
     flips = READERS[kind](payload, NOW)
-    assert [(flip.gate, flip.after, flip.environment) for flip in flips] == ([found] if found else [])
+    assert [(flip.gate, flip.after, flip.environment) for flip in flips] == ([said] if said else [])
     for flip in flips:
         assert flip.time == pytest.approx(NOW if kind == "openfeature" else 1_700_000_000.0, abs=0.2)
 
@@ -195,19 +181,6 @@ def test_events_without_an_id_are_known_by_their_time_and_state() -> None:
 def test_a_feature_flag_event_of_gitlab() -> None:
     (flip,) = read_gitlab_flag(GITLAB, NOW)
     assert (flip.gate, flip.after, flip.author, flip.time) == ("new-cart", "on", "Ada", NOW)
-
-
-class Broker:
-    """Takes messages, or is away."""
-
-    def __init__(self) -> None:
-        self.changes: list[Change] = []
-        self.away = False
-
-    async def send(self, messages: Sequence[Outgoing]) -> None:
-        if self.away:
-            raise BrokerUnavailable("away")
-        self.changes += [decode_change(message.value) for message in messages]
 
 
 def headers(kind: FlagServiceKind, body: bytes, secret: str = SECRET) -> CIMultiDict[str]:
@@ -282,9 +255,8 @@ def test_rules_choose_the_service(receiver: FlagReceiver, broker: Broker) -> Non
 
 
 def test_what_was_not_published_may_come_again(receiver: FlagReceiver, broker: Broker) -> None:
-    broker.away = True
+    broker.failures = [BrokerUnavailable("away")]
     assert deliver(receiver, "unleash", unleash()).status == 503
-    broker.away = False
     assert deliver(receiver, "unleash", unleash()).status == 200
     assert len(broker.changes) == 1
 
@@ -306,9 +278,8 @@ def test_sets_of_flags_are_compared_with_the_last(receiver: FlagReceiver, broker
         return {"flagConfiguration": json.dumps(flags)} if text else flags
 
     assert deliver(receiver, "openfeature", sync("off")).text == "nothing was flipped"
-    broker.away = True
+    broker.failures = [BrokerUnavailable("away")]
     assert deliver(receiver, "openfeature", sync("on")).status == 503
-    broker.away = False
     assert deliver(receiver, "openfeature", sync("on")).status == 200
     assert deliver(receiver, "openfeature", sync("off", text=True)).status == 200
     assert [change.title for change in broker.changes] == ["Turn on new-cart", "Turn off new-cart"]

@@ -287,32 +287,24 @@ def deliver(receiver: Receiver, delivery: str = "1", body: bytes = PUSH) -> Awai
     return receiver.receive("github", hub_headers(body, delivery=delivery), body)
 
 
-def test_a_delivery_is_published_once() -> None:
+async def test_a_delivery_is_published_once() -> None:
     broker = Broker()
-
-    async def main() -> None:
-        receiver = Receiver(SERVICES, broker.send, clock=lambda: NOW)
-        assert (await deliver(receiver)).text.startswith("published 2")
-        assert await deliver(receiver) == Answer(200, "already published")
-        assert await deliver(receiver, "2") == Answer(200, "already published"), "the id is not signed"
-        other = json.dumps(hub_push(commits=[commit(C)])).encode()
-        assert (await deliver(receiver, "1", other)).text.startswith("published 1")
-
-    asyncio.run(main())
+    receiver = Receiver(SERVICES, broker.send, clock=lambda: NOW)
+    assert (await deliver(receiver)).text.startswith("published 2")
+    assert await deliver(receiver) == Answer(200, "already published")
+    assert await deliver(receiver, "2") == Answer(200, "already published"), "the id is not signed"
+    other = json.dumps(hub_push(commits=[commit(C)])).encode()
+    assert (await deliver(receiver, "1", other)).text.startswith("published 1")
     assert len(broker.messages) == 3
 
 
-def test_equal_bodies_of_gitlab_are_two_events_if_their_ids_differ() -> None:
+async def test_equal_bodies_of_gitlab_are_two_events_if_their_ids_differ() -> None:
     broker = Broker()
     body = json.dumps(lab_push(project={"path_with_namespace": "acme/signed"})).encode()
-
-    async def main() -> None:
-        receiver = Receiver(SERVICES, broker.send, clock=lambda: NOW)
-        for identity, words in (("m1", "published 2"), ("m1", "already"), ("m2", "published 2")):
-            headers = standard_headers(body, identity=identity)
-            assert (await receiver.receive("gitlab", headers, body)).text.startswith(words)
-
-    asyncio.run(main())
+    receiver = Receiver(SERVICES, broker.send, clock=lambda: NOW)
+    for identity, words in (("m1", "published 2"), ("m1", "already"), ("m2", "published 2")):
+        headers = standard_headers(body, identity=identity)
+        assert (await receiver.receive("gitlab", headers, body)).text.startswith(words)
     assert len(broker.messages) == 4
 
 
@@ -355,52 +347,40 @@ def test_a_delivery_that_is_sent_again_after_a_restart_says_the_same() -> None:
     assert first == second
 
 
-def test_a_delivery_that_comes_twice_at_once_is_published_once() -> None:
+async def test_a_delivery_that_comes_twice_at_once_is_published_once() -> None:
     broker = Broker()
-
-    async def main() -> None:
-        broker.gate = asyncio.Event()
-        receiver = Receiver(SERVICES, broker.send, clock=lambda: NOW)
-        first, second = asyncio.ensure_future(deliver(receiver)), asyncio.ensure_future(deliver(receiver))
-        while not receiver._under_way:
-            await asyncio.sleep(0.01)
-        first.cancel()  # its sender hangs up
-        broker.gate.set()
-        assert (await second).status == 200
-        await receiver.finish(5.0)
-
-    asyncio.run(main())
+    broker.gate = asyncio.Event()
+    receiver = Receiver(SERVICES, broker.send, clock=lambda: NOW)
+    first, second = asyncio.ensure_future(deliver(receiver)), asyncio.ensure_future(deliver(receiver))
+    while not receiver._under_way:
+        await asyncio.sleep(0.01)
+    first.cancel()  # its sender hangs up
+    broker.gate.set()
+    assert (await second).status == 200
+    await receiver.finish(5.0)
     assert len(broker.messages) == 2
 
 
-def test_a_failure_is_the_senders_to_repeat(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_failure_is_the_senders_to_repeat(caplog: pytest.LogCaptureFixture) -> None:
     broker = Broker()
     broker.failures = [InvalidMessage("too large"), BrokerUnavailable("broker: cannot be reached")]
-
-    async def main() -> None:
-        receiver = Receiver(SERVICES, broker.send, clock=lambda: NOW)
-        assert await deliver(receiver) == Answer(503, "not published, try again")
-        assert (await deliver(receiver)).status == 422
-        assert (await deliver(receiver)).status == 200
-
-    asyncio.run(main())
+    receiver = Receiver(SERVICES, broker.send, clock=lambda: NOW)
+    assert await deliver(receiver) == Answer(503, "not published, try again")
+    assert (await deliver(receiver)).status == 422
+    assert (await deliver(receiver)).status == 200
     assert len(broker.messages) == 2
     assert "cannot be reached" in caplog.text
     assert SECRET not in caplog.text
 
 
-def test_few_deliveries_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_few_deliveries_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agents.webhooks.receiver.REMEMBERED", 3)
-
-    async def main() -> None:
-        receiver = Receiver(SERVICES, Broker().send, clock=lambda: NOW)
-        bodies = [json.dumps(hub_push(size=number)).encode() for number in range(9)]
-        for body in bodies:
-            await deliver(receiver, body=body)
-        assert len(receiver._done) == 3
-        assert (await deliver(receiver, body=bodies[8])).text == "already published"
-
-    asyncio.run(main())
+    receiver = Receiver(SERVICES, Broker().send, clock=lambda: NOW)
+    bodies = [json.dumps(hub_push(size=number)).encode() for number in range(9)]
+    for body in bodies:
+        await deliver(receiver, body=body)
+    assert len(receiver._done) == 3
+    assert (await deliver(receiver, body=bodies[8])).text == "already published"
 
 
 def test_a_clone_names_the_subroutines(tmp_path: Path) -> None:

@@ -45,29 +45,27 @@ def serve(requests: Callable[[ClientSession, str], Awaitable[None]], broker: Bro
     asyncio.run(main())
 
 
+LAB = json.dumps(lab_push()).encode()
+PUBLISHED = "published 2 changes for branch 'main' of acme/shop\n"
+SIGNED = {"X-Gitlab-Event": "Push Hook", "X-Gitlab-Token": TOKEN}
+
+
 def test_over_http(caplog: pytest.LogCaptureFixture) -> None:
     broker = Broker()
 
     async def requests(session: ClientSession, url: str) -> None:
-        async with session.get(f"{url}/healthz") as answer:
-            assert (answer.status, await answer.text()) == (200, "ok\n")
-        async with session.post(f"{url}/github", data=PUSH, headers=hub_headers(PUSH)) as answer:
-            assert (answer.status, await answer.text()) == (
-                200,
-                "published 2 changes for branch 'main' of acme/shop\n",
-            )
-        async with session.post(f"{url}/github", data=PUSH) as answer:
-            assert (answer.status, await answer.text()) == (401, "wrong or missing signature\n")
-        async with session.post(f"{url}/github", data=b"x", headers=hub_headers(b"x", "star")) as answer:
-            assert (answer.status, await answer.text()) == (204, "")
-        async with session.get(f"{url}/github") as answer:
-            assert answer.status == 405
-        async with session.post(f"{url}/elsewhere") as answer:
-            assert answer.status == 404
-        lab = json.dumps(lab_push()).encode()
-        headers = {"X-Gitlab-Event": "Push Hook", "X-Gitlab-Token": TOKEN}
-        async with session.post(f"{url}/gitlab", data=lab, headers=headers) as answer:
-            assert answer.status == 200
+        for method, path, data, headers, status, text in (
+            ("GET", "healthz", None, {}, 200, "ok\n"),
+            ("POST", "github", PUSH, hub_headers(PUSH), 200, PUBLISHED),
+            ("POST", "github", PUSH, {}, 401, "wrong or missing signature\n"),
+            ("POST", "github", b"x", hub_headers(b"x", "star"), 204, ""),
+            ("GET", "github", None, {}, 405, None),
+            ("POST", "elsewhere", None, {}, 404, None),
+            ("POST", "gitlab", LAB, SIGNED, 200, None),
+        ):  # fmt: skip
+            async with session.request(method, f"{url}/{path}", data=data, headers=headers) as answer:
+                assert (answer.status, path) == (status, path)
+                assert text in (None, await answer.text())
 
     serve(requests, broker)
     assert len(broker.changes) == 4
@@ -124,7 +122,7 @@ class Line:
         self.closed = True
 
 
-def test_a_connection_is_kept_and_made_anew_after_a_failure() -> None:
+async def test_a_connection_is_kept_and_made_anew_after_a_failure() -> None:
     sent: list[Outgoing] = []
     lines = [Line(sent), Line(sent, "fail"), Line(sent, "hang"), Line(sent)]
     opened: list[Line] = []
@@ -134,19 +132,16 @@ def test_a_connection_is_kept_and_made_anew_after_a_failure() -> None:
         opened.append(lines[len(opened)])
         return opened[-1]
 
-    async def main() -> None:
-        sender = ConfirmedSender(connect, timeout_s=0.2)
-        await sender.send([message, message])
-        await sender.send([message])
-        assert len(opened) == 1
-        lines[0].fault = "fail"
-        for reason in ("gone", "gone", "not confirmed within"):
-            with pytest.raises(BrokerUnavailable, match=reason):
-                await sender.send([message])
-        await sender.send([message])
-        await sender.close()
-
-    asyncio.run(main())
+    sender = ConfirmedSender(connect, timeout_s=0.2)
+    await sender.send([message, message])
+    await sender.send([message])
+    assert len(opened) == 1
+    lines[0].fault = "fail"
+    for reason in ("gone", "gone", "not confirmed within"):
+        with pytest.raises(BrokerUnavailable, match=reason):
+            await sender.send([message])
+    await sender.send([message])
+    await sender.close()
     assert len(sent) == 4
     assert all(line.closed for line in opened)
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,71 +32,53 @@ def groups(found: Pairs) -> list[set[int]]:
 FAR = [START + 100.0, START + 9 * 3600.0]
 
 
-def test_callers_of_a_regressed_subroutine_are_one_though_they_share_no_stack() -> None:
-    stacks = matrix(main_a_x=(100, 200), main_b_x=(100, 250), main_c=(500, 500))
-    assert groups(build_pairs(stacks, ["a", "b"])) == [{0, 1}]  # x itself is no candidate
+TWO = matrix(main_a_x=(100, 200), main_b_x=(100, 250), main_c=(500, 500))
+LED = matrix(main_a_x=(100, 200), main_b_x=(100, 250), main_c_y=(100, 300))
+LARGER_X = matrix(main_a_x=(1000, 1250), main_a_y=(600, 800), main_a=(1400, 1400), main_z=(2000, 2000))
+LARGER_Y = matrix(main_a_x=(1000, 1400), main_a_y=(3000, 3500), main_z=(2000, 2000))
+OWN = matrix(main_a_x=(1000, 1100), main_a_y=(600, 640), main_a=(1400, 2400), main_z=(2000, 2000))
+IN_STEP = matrix(main_a_x=(1000, 1200), main_a_y=(700, 850), main_a=(1300, 1550), main_z=(2000, 2000))
+RARE = matrix(main_a_x=(100, 200), main_a_y=(100, 200), main_z=(5000, 5000))
+MOSTLY_X = matrix(main_a_x=(1000, 1900), main_a_y=(1000, 1200), main_z=(5000, 5000))
+APART = matrix(main_a_x=(100, 200), main_b_y=(100, 250), main_z=(5000, 5000))
+BELOW = matrix(main_a_x=(1000, 1200), main_a_y=(1000, 1250), main_z=(5000, 5000))
+D1, D2 = build_change("D1", ["x", "y"]), build_change("D2", ["x"])
+BEFORE = build_change("D1", ["x", "y"], time=START - 7000.0)
 
 
-def test_the_regressed_subroutine_leads_its_callers_together() -> None:
-    stacks = matrix(main_a_x=(100, 200), main_b_x=(100, 250), main_c_y=(100, 300))
-    assert groups(build_pairs(stacks, ["a", "x", "b", "c"])) == [{0, 1, 2}, {3}]
-
-
-def test_causes_of_their_own_stay_apart_under_a_common_caller_that_joins_the_larger() -> None:
-    stacks = matrix(main_a_x=(1000, 1250), main_a_y=(600, 800), main_a=(1400, 1400), main_z=(2000, 2000))
-    assert groups(build_pairs(stacks, ["x", "y", "a"])) == [{0, 2}, {1}]
-    uneven = matrix(main_a_x=(1000, 1400), main_a_y=(3000, 3500), main_z=(2000, 2000))
-    assert groups(build_pairs(uneven, ["x", "y", "a"])) == [{0}, {1, 2}]
-
-
-def test_a_caller_that_costs_more_itself_joins_nothing_under_it() -> None:
-    stacks = matrix(main_a_x=(1000, 1100), main_a_y=(600, 640), main_a=(1400, 2400), main_z=(2000, 2000))
-    assert groups(build_pairs(stacks, ["x", "y", "a"])) == [{0}, {1}, {2}]
-
-
-def test_a_caller_of_which_all_rises_in_step_is_called_more_often() -> None:
-    stacks = matrix(main_a_x=(1000, 1200), main_a_y=(700, 850), main_a=(1300, 1550), main_z=(2000, 2000))
-    found = build_pairs(stacks, ["x", "y", "a"])
-    assert groups(found) == [{0, 1, 2}]
-    assert {link.code for link in merge(found).links.values()} == {"caller"}
-
-
-def test_a_rare_caller_that_is_called_more_often_is_the_cause_of_what_it_calls() -> None:
-    stacks = matrix(main_a_x=(100, 200), main_a_y=(100, 200), main_z=(5000, 5000))
-    found = build_pairs(stacks, ["x", "y", "a"])
-    assert groups(found) == [{0, 1, 2}]
-    assert {link.code for link in merge(found).links.values()} == {"caller"}
-
-
-def test_a_caller_joins_the_group_that_explains_most_of_its_rise() -> None:
-    stacks = matrix(main_a_x=(1000, 1900), main_a_y=(1000, 1200), main_z=(5000, 5000))
-    found = build_pairs(stacks, ["a", "x", "y"])
-    assert groups(found) == [{0, 1}, {2}]
-
-
-def test_what_one_change_modified_is_one() -> None:
-    stacks = matrix(main_a_x=(100, 200), main_b_y=(100, 250), main_z=(5000, 5000))
-    assert groups(build_pairs(stacks, ["x", "y"])) == [{0}, {1}]
-    changes = [build_change("D1", ["x", "y"]), build_change("D2", ["x"])]
-    found = build_pairs(stacks, ["x", "y"], changes=changes)
-    assert groups(found) == [{0, 1}]
-
-
-def test_what_one_change_modified_long_before_one_of_them_is_two() -> None:
-    stacks = matrix(main_a_x=(100, 200), main_b_y=(100, 250), main_z=(5000, 5000))
-    change = build_change("D1", ["x", "y"], time=START - 7000.0)
-    found = build_pairs(stacks, ["x", "y"], changes=[change], times=[START, START + 3000.0])
-    assert groups(found) == [{0}, {1}]
-
-
-def test_a_change_above_both_says_nothing() -> None:
-    stacks = matrix(main_a_x=(1000, 1200), main_a_y=(1000, 1250), main_z=(5000, 5000))
-    assert groups(build_pairs(stacks, ["x", "y"], changes=[build_change("D1", ["main"])])) == [{0}, {1}]
-
-
-def test_far_apart_in_time_are_two() -> None:
-    stacks = matrix(main_a_x=(100, 200), main_b_x=(100, 250))
-    assert groups(build_pairs(stacks, ["a", "b"], times=FAR)) == [{0}, {1}]
+@pytest.mark.parametrize(
+    ("stacks", "names", "given", "expected"),
+    [
+        pytest.param(TWO, "ab", {}, [{0, 1}], id="callers of what is no candidate itself"),
+        pytest.param(LED, "axbc", {}, [{0, 1, 2}, {3}], id="the regressed one leads its callers"),
+        pytest.param(LARGER_X, "xya", {}, [{0, 2}, {1}], id="a common caller joins the larger cause"),
+        pytest.param(LARGER_Y, "xya", {}, [{0}, {1, 2}], id="whichever that is"),
+        pytest.param(OWN, "xya", {}, [{0}, {1}, {2}], id="a caller that costs more itself joins nothing"),
+        pytest.param(IN_STEP, "xya", {}, [{0, 1, 2}], id="a caller of which all rises is called more often"),
+        pytest.param(RARE, "xya", {}, [{0, 1, 2}], id="a rare caller is the cause of what it calls"),
+        pytest.param(MOSTLY_X, "axy", {}, [{0, 1}, {2}], id="a caller joins what explains most of its rise"),
+        pytest.param(APART, "xy", {}, [{0}, {1}], id="no change"),
+        pytest.param(APART, "xy", {"changes": [D1, D2]}, [{0, 1}], id="what one change modified is one"),
+        pytest.param(
+            APART,
+            "xy",
+            {"changes": [BEFORE], "times": [START, START + 3000.0]},
+            [{0}, {1}],
+            id="what a change modified long before one of them is two",
+        ),
+        pytest.param(
+            BELOW, "xy", {"changes": [build_change("D1", ["main"])]}, [{0}, {1}], id="a change above both"
+        ),
+        pytest.param(TWO, "ab", {"times": FAR}, [{0}, {1}], id="far apart in time"),
+    ],
+)
+def test_what_is_one(
+    stacks: StackMatrix, names: str, given: dict[str, Any], expected: list[set[int]]
+) -> None:
+    found = build_pairs(stacks, [*names], **given)
+    assert groups(found) == expected
+    if stacks is IN_STEP or stacks is RARE:
+        assert {link.code for link in merge(found).links.values()} == {"caller"}
 
 
 def test_known_groups_take_up_others_but_never_each_other() -> None:
@@ -260,17 +243,10 @@ def test_the_least_that_could_have_been_enough(
 
 
 def test_changes_of_one_release_that_regress_are_one_thing() -> None:
-    found = release_similarities([[(5.0, f"D{i}")] for i in range(8)], {5.0: 12})
-    assert found.min() >= 0.99
-
-
-def test_a_few_changes_of_a_large_release_regress_each_for_itself() -> None:
-    found = release_similarities([[(5.0, "D1")], [(5.0, "D2")], [(9.0, "D3")]], {5.0: 200, 9.0: 1})
-    assert found.max() < 0.99
-
-
-def test_one_change_is_no_release() -> None:
-    assert not release_similarities([[(5.0, "D1")], [(5.0, "D1")]], {5.0: 1}).any()
+    assert release_similarities([[(5.0, f"D{i}")] for i in range(8)], {5.0: 12}).min() >= 0.99
+    few = release_similarities([[(5.0, "D1")], [(5.0, "D2")], [(9.0, "D3")]], {5.0: 200, 9.0: 1})
+    assert few.max() < 0.99, "a few changes of a large release regress each for itself"
+    assert not release_similarities([[(5.0, "D1")], [(5.0, "D1")]], {5.0: 1}).any(), "one change is none"
 
 
 def test_pearson_is_that_of_the_windows_both_know() -> None:

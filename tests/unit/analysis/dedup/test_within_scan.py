@@ -41,101 +41,86 @@ TWO_CAUSES = {"main->h->a": (10.0, 20.0), "main->h->b": (10.0, 20.0)}
 NEW_FEATURE = {f"main->h{i}->part{i}": (10.0, 20.0) for i in range(4)}
 
 
+TWO_NEW = {"main->first": (0.0, 60.0), "main->second": (0.0, 40.0)}
+ONE_CHANGE = [build_change("D1", ["first", "second"])]
+
+
+def each(*subroutines: str, apart_s: float = 0.0) -> list[Change]:
+    """Changes of one subroutine each, of one deployment unless they are apart."""
+    times = (1_700_000_000.0 + apart_s * number for number in range(len(subroutines)))
+    return [
+        build_change(f"D{name}", [name], time=time) for name, time in zip(subroutines, times, strict=True)
+    ]
+
+
 @pytest.mark.parametrize(
-    ("stacks", "names", "changes", "expected"),
+    ("stacks", "changes", "expected"),
     [
-        pytest.param(TWO_CALLERS, ["h", "k", "lib"], [], "h k lib", id="callers of one subroutine"),
-        pytest.param(TWO_CALLERS, ["h", "k"], [], "h k", id="of one that is no candidate itself"),
-        pytest.param(TWO_CAUSES, ["a", "b"], [], "a | b", id="neighbours that share no cause"),
-        pytest.param(TWO_CAUSES, ["a", "b", "h"], [], "a b h", id="what a rare caller calls more often"),
+        pytest.param(TWO_CALLERS, [], "h k lib", id="callers of one subroutine"),
+        pytest.param(TWO_CALLERS, [], "h k", id="of one that is no candidate itself"),
+        pytest.param(TWO_CAUSES, [], "a | b", id="neighbours that share no cause"),
+        pytest.param(TWO_CAUSES, [], "a b h", id="what a rare caller calls more often"),
         pytest.param(
             {"main->a": (10, 20), "main->b": (10, 20), "main->c": (900, 900)},
-            ["a", "b", "main"],
             [],
             "a main | b",
             id="a common caller that is not rare makes no group: the sum goes with one part",
         ),
         pytest.param(
             {"main->h->a": (400, 500), "main->h->b": (200, 260), "main->h->c": (300, 375)},
-            ["a", "b", "c", "h"],
             [],
             "a b c h",
             id="a common caller all of which rises in step is called more often",
         ),
         pytest.param(
             {"main->h->a": (10, 50), "main->h->b": (10, 14)},
-            ["a", "b", "h"],
             [],
             "a h | b",
             id="a caller that something below explains is no cause",
         ),
-        pytest.param(
-            {"main->first": (0, 60), "main->second": (0, 40)},
-            ["first", "second"],
-            [build_change("D1", ["first", "second"])],
-            "first second",
-            id="modified by one change",
-        ),
+        pytest.param(TWO_NEW, ONE_CHANGE, "first second", id="modified by one change"),
         pytest.param(
             {"main->h->first": (10, 60), "main->k->second": (10, 40)},
-            ["h", "k"],
-            [build_change("D1", ["first", "second"])],
+            ONE_CHANGE,
             "h k",
             id="callers of what one change modified",
         ),
         pytest.param(
-            {"main->first": (0, 60), "main->second": (0, 40)},
-            ["first", "second"],
-            [build_change("D1", ["first"]), build_change("D2", ["second"], time=1_700_000_060.0)],
-            "first | second",
-            id="modified by two changes",
+            TWO_NEW, each("first", "second", apart_s=60.0), "first | second", id="modified by two changes"
         ),
         pytest.param(
             NEW_FEATURE,
-            ["part0", "part1", "h2", "part3"],
-            [build_change(f"D{i}", [f"part{i}"]) for i in range(4)],
+            each(*(f"part{i}" for i in range(4))),
             "part0 part1 h2 part3",
             id="a new feature: all changes of one deployment, each with a regression",
         ),
         pytest.param(
             {**NEW_FEATURE, "main->h->part4": (10.0, 22.0), "main->h->part5": (10.0, 20.0)},
-            ["part0", "part1", "h2", "part3", "part4", "part5", "h"],
-            [build_change(f"D{i}", [f"part{i}"]) for i in range(6)],
+            each(*(f"part{i}" for i in range(6))),
             "part0 part1 h2 part3 part4 part5 h",
             id="of which two below one caller, which no change modified",
         ),
         pytest.param(
             NEW_FEATURE,
-            ["part0", "part1"],
-            [build_change(f"D{i}", [f"part{i}" if i < 2 else f"other{i}"]) for i in range(40)],
+            each("part0", "part1", *(f"other{i}" for i in range(38))),
             "part0 | part1",
             id="two of a release's forty changes may regress by chance",
         ),
         pytest.param(
-            TWO_CAUSES,
-            ["a", "b", "h"],
-            [build_change("D1", ["h"]), build_change("D2", ["b"], time=1_700_000_060.0)],
-            "a b h",
-            id="what is called more often, whatever was modified",
+            TWO_CAUSES, each("h", "b", apart_s=60.0), "a b h", id="what is called more often, though modified"
         ),
         pytest.param(
             {"main->h->a": (10, 20), "main->h->b": (30, 35)},
-            ["a", "b", "h"],
             [],
             "a h | b",
             id="a sum of two goes with the larger, and does not make them one",
         ),
-        pytest.param({}, ["gone"], [], "gone", id="in no stack"),
-        pytest.param(
-            {},
-            ["gone", "lost"],
-            [build_change("D1", ["gone", "lost"])],
-            "gone lost",
-            id="in no stack, but modified by one change",
-        ),
+        pytest.param({}, [], "gone", id="in no stack"),
+        pytest.param({}, ONE_CHANGE, "first second", id="in no stack, but modified by one change"),
     ],
 )
-def test_groups(stacks: Stacks, names: list[str], changes: list[Change], expected: str) -> None:
+def test_groups(stacks: Stacks, changes: list[Change], expected: str) -> None:
+    names = expected.replace("|", "").split()
     assert sets(grouped(stacks, names, changes), names) == parts(expected)
 
 
@@ -202,34 +187,17 @@ PARTS = {f"main->part{i}": (10.0, 20.0) for i in range(4)}
 @pytest.mark.parametrize(
     ("stacks", "names", "changes", "code", "least"),
     [
-        pytest.param(
-            {"main->h->a": (10, 50), "main->h->b": (10, 18)}, ["a", "h"], [], "cause", 0.8, id="cause"
-        ),
-        pytest.param(
-            {"main->h->a": (10, 20), "main->h->b": (10, 20)}, ["a", "h"], [], "caller", 0.9, id="caller"
-        ),
-        pytest.param(
-            {"main->first": (0, 60), "main->second": (0, 40)},
-            ["first", "second"],
-            [build_change("D1", ["first", "second"])],
-            "cause",
-            1.0,
-            id="one change",
-        ),
-        pytest.param(
-            PARTS,
-            [*(name.split("->")[1] for name in PARTS)],
-            [build_change(f"D{i}", [f"part{i}"]) for i in range(4)],
-            "release",
-            0.99,
-            id="release",
-        ),
+        ({"main->h->a": (10, 50), "main->h->b": (10, 18)}, "a h", [], "cause", 0.8),
+        ({"main->h->a": (10, 20), "main->h->b": (10, 20)}, "a h", [], "caller", 0.9),
+        (TWO_NEW, "first second", ONE_CHANGE, "cause", 1.0),
+        (PARTS, "part0 part1 part2 part3", each(*(f"part{i}" for i in range(4))), "release", 0.99),
     ],
+    ids=("cause", "caller", "one change", "release"),
 )
 def test_a_link_has_the_number_of_its_own_rule(
-    stacks: Stacks, names: list[str], changes: list[Change], code: str, least: float
+    stacks: Stacks, names: str, changes: list[Change], code: str, least: float
 ) -> None:
-    links = [link for _, some in grouped(stacks, names, changes) for link in some]
+    links = [link for _, some in grouped(stacks, names.split(), changes) for link in some]
     assert {link.code for link in links} == {code}
     assert all(max(least, link.bound) <= link.similarity <= 1 for link in links)
     assert {link.bound for link in links} == {0.99 if code == "release" else 0.7}

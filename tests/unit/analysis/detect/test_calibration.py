@@ -18,6 +18,7 @@ from scipy.signal import lfilter
 from loadgen.fleet.figures import SUBROUTINE_SERVERS, SUBROUTINES, averaged
 from pipeline.analysis.detect.short_term import ScanConfig, Windows, baseline_start, find_candidates
 from pipeline.model import FloatArray, MetricKind, SeriesMatrix
+from tests.support.calibration import calibrated
 
 WINDOWS = Windows(analysis=1440, extended=1464, end=1500)
 RESOLUTION_S = 600.0
@@ -171,10 +172,13 @@ STEADY = {
 
 WANDERING = {"random walk": random_walk}
 
+CLEAR = [kind for kind in STEADY if kind not in {"weekend", "binomial 1e-6"}]
+SEEN_ALWAYS = {"white", "AR of 2 h, half white", "daily cycle", "binomial 1e-5", "negative binomial 1e-3"}
+"""Kinds that are tried with every run of the tests; the others with those that calibrate."""
 JUMPING = {"three changes of level": jumping(3, 5.0), "six small ones": jumping(6, 1.0)}
 
 
-@pytest.mark.parametrize("kind", [*STEADY, *WANDERING, *JUMPING])
+@pytest.mark.parametrize("kind", calibrated([*STEADY, *WANDERING, *JUMPING], SEEN_ALWAYS.__contains__))
 def test_on_noise_the_rate_of_candidates_is_the_nominal_one(kind: str) -> None:
     noise = (STEADY | WANDERING | JUMPING)[kind](np.random.default_rng(31), SERIES)
     allowed = stats.binom.isf(0.001, SERIES, NOMINAL)
@@ -200,7 +204,7 @@ def step(noise: Noise, errors: float) -> FloatArray:
     return more.astype(np.float64)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in STEADY if kind not in {"weekend", "binomial 1e-6"}])
+@pytest.mark.parametrize("kind", calibrated(CLEAR, SEEN_ALWAYS.__contains__))
 def test_a_step_of_eight_standard_errors_is_found(kind: str) -> None:
     noise = STEADY[kind](np.random.default_rng(32), 300)
     assert noise.found(step(noise, 8.0)) >= 0.98

@@ -53,6 +53,14 @@ def test_nothing_is_detectable_without_samples() -> None:
     assert time_to_detect(0.01, 0.05, Traffic(0.0, 10), LOOK) is None
 
 
+@pytest.mark.parametrize("degrees", [0.5, 1.0, math.nan])
+def test_nothing_is_detectable_while_the_noise_is_hardly_known(degrees: float) -> None:
+    """As of a service whose first scan the dashboard shows."""
+    young = replace(TRAFFIC, degrees_of_freedom=degrees)
+    assert detectable_size(0.01, LOOK.longest_s, young, LOOK) == math.inf
+    assert time_to_detect(0.01, 0.05, young, LOOK) is None
+
+
 def test_the_time_is_the_first_at_which_the_size_is_detectable() -> None:
     size = detectable_size(0.01, 8 * HOUR_S, TRAFFIC, LOOK)
     assert time_to_detect(0.01, size * 1.0001, TRAFFIC, LOOK) == 8 * HOUR_S

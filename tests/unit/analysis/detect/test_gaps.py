@@ -9,6 +9,7 @@ from pipeline.analysis.detect.matrix import drop_windows, first_windows
 from pipeline.analysis.detect.search import SearchConfig, find_change_points
 from pipeline.analysis.detect.short_term import Windows
 from pipeline.model import BoolArray, SeriesMatrix
+from tests.support.calibration import calibrated
 
 HISTORY, ANALYSIS, EXTENDED, RERUN = 240, 24, 12, 12
 WINDOWS = Windows(HISTORY, HISTORY + ANALYSIS, HISTORY + ANALYSIS + EXTENDED)
@@ -44,7 +45,7 @@ def offsets(dated: list[int], known: BoolArray, step: int) -> list[int]:
     return [int(counted[window] - counted[first]) for window in dated]
 
 
-@pytest.mark.parametrize("length", [3, 12, 30, 60])
+@pytest.mark.parametrize("length", calibrated([3, 12, 30, 60], (12).__eq__))
 @pytest.mark.parametrize("into", [-20, -6, -1, 0, 1, 0.5, 1.0])
 def test_a_step_beside_a_gap_is_dated_where_there_is_data(length: int, into: float) -> None:
     """``into`` is windows from the gap's begin, or a share of it."""

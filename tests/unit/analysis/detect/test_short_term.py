@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pytest
 
@@ -22,8 +24,48 @@ def metric(values: FloatArray) -> SeriesMatrix:
     return SeriesMatrix(START, 60.0, ("service",), ("throughput",), values[None, :], np.ones(len(values)))
 
 
+def levels_from(steps: Mapping[int, float]) -> FloatArray:
+    """Return the level of every window, given the windows at which another level begins."""
+    starts = np.array(list(steps))
+    return np.array(list(steps.values()))[np.searchsorted(starts, POSITION, side="right") - 1]
+
+
 def shares(before: float, after: float, at: int = 250) -> FloatArray:
-    return np.where(at <= POSITION, after, before)
+    return levels_from({0: before, at: after})
+
+
+@pytest.mark.parametrize(
+    ("steps", "at", "before", "after"),
+    [
+        *(pytest.param({0: 0.1, at: 0.2}, at, 0.1, 0.2, id=f"at {at}") for at in (240, 241, 245, 258, 259)),
+        pytest.param({0: 0.1, 250: 0.2, 260: 0.25}, 250, 0.1, 0.225, id="the level after goes on to the end"),
+        pytest.param({0: 0.1, 250: 0.13, 260: 0.4}, 250, 0.1, 0.13, id="a second step beyond it"),
+        pytest.param({0: 0.1, 120: 0.3, 250: 0.45}, 250, 0.3, 0.45, id="the newer of two steps"),
+        pytest.param({0: 0.1, 200: 0.3, 250: 0.45}, 250, 0.3, 0.45, id="an older step in the baseline"),
+        pytest.param({0: 0.1, 235: 0.3, 250: 0.45}, 250, 0.3, 0.45, id="an older step shortly before"),
+        pytest.param({0: 0.15, 180: 0.05, 250: 0.15}, 250, 0.05, 0.15, id="a return to an older level"),
+        pytest.param({0: 0.1, 160: 0.9, 162: 0.1, 250: 0.15}, 250, None, 0.15, id="a spike far back"),
+        pytest.param({0: 0.1, 200: 0.9, 202: 0.1, 250: 0.15}, 250, None, 0.15, id="a spike in the baseline"),
+        pytest.param({0: 0.1, 236: 0.9, 238: 0.1, 250: 0.15}, 250, None, 0.15, id="a spike shortly before"),
+        pytest.param({0: 0.1, 150: 0.9, 170: 0.1, 250: 0.115}, 250, 0.1, 0.115, id="a spike lifts the mean"),
+        pytest.param({0: 0.1, 230: 0.5, 236: 0.1, 250: 0.11}, 250, 0.1, 0.11, id="before a spike counts too"),
+        pytest.param({0: 0.05, 180: 0.5, 190: 0.1, 250: 0.13}, 250, 0.1, 0.13, id="a spike between levels"),
+        pytest.param({0: 0.0, 250: 0.05}, 250, 0.0, 0.05, id="a new subroutine"),
+    ],
+)  # fmt: skip
+def test_the_step_in_the_analysis_window_is_found_between_its_levels(
+    steps: Mapping[int, float], at: int, before: float | None, after: float
+) -> None:
+    (candidate,) = find_candidates(gcpu(levels_from(steps)), WINDOWS)
+    assert window_of(candidate) == pytest.approx(at, abs=2)
+    if before is not None:  # the two windows of a short spike may lie in the baseline
+        assert candidate.before == pytest.approx(before, abs=0.002 + 0.07 * before)
+    assert candidate.after == pytest.approx(after, abs=0.02)
+    assert candidate.p_value < 1e-4
+    assert np.isinf(candidate.relative) == (before == 0.0)
+    (falling,) = find_candidates(gcpu(1 - levels_from(steps)), WINDOWS, direction="down")
+    assert window_of(falling) == pytest.approx(at, abs=2)
+    assert 1 - falling.after == pytest.approx(after, abs=0.02)
 
 
 def window_of(candidate: Candidate) -> int:
@@ -67,34 +109,6 @@ def test_no_candidate(levels: FloatArray, direction: Direction) -> None:
     assert find_candidates(gcpu(levels), WINDOWS, direction=direction) == ()
 
 
-def test_a_drop_is_a_candidate_where_a_drop_is_worse() -> None:
-    (candidate,) = find_candidates(gcpu(shares(0.15, 0.10)), WINDOWS, direction="down")
-    assert candidate.delta < 0
-    assert window_of(candidate) == pytest.approx(250, abs=1)
-
-
-@pytest.mark.parametrize("at", [240, 241, 245, 250, 258, 259])
-def test_a_clear_step_is_found_where_it_is(at: int) -> None:
-    (candidate,) = find_candidates(gcpu(shares(0.10, 0.20, at=at)), WINDOWS)
-    assert window_of(candidate) == pytest.approx(at, abs=1)
-
-
-def test_the_level_after_is_that_of_all_windows_to_the_end() -> None:
-    levels = shares(0.10, 0.20)
-    levels[260:] = 0.25
-    (candidate,) = find_candidates(gcpu(levels), WINDOWS)
-    assert window_of(candidate) == 250
-    assert candidate.after == pytest.approx((0.20 + 0.25) / 2, abs=0.01)
-
-
-def test_a_change_in_the_extended_window_is_left_to_a_later_scan() -> None:
-    levels = shares(0.10, 0.13)
-    levels[260:] = 0.40
-    (candidate,) = find_candidates(gcpu(levels), WINDOWS)
-    assert window_of(candidate) == pytest.approx(250, abs=2)
-    assert candidate.after == pytest.approx(0.13, abs=0.01)
-
-
 def test_what_is_likelier_in_the_extended_window_is_left_to_a_later_scan() -> None:
     # A weak step just after the analysis window, whose end is hardly less likely.
     share = np.where(POSITION >= 261, 0.115, 0.1)
@@ -121,45 +135,6 @@ def test_a_change_that_the_extended_window_takes_back_is_weaker() -> None:
     assert fading.p_value > lasting.p_value
 
 
-@pytest.mark.parametrize("at", [120, 200, 235], ids=str)
-def test_of_an_older_step_only_the_newer_one_is_a_candidate(at: int) -> None:
-    levels = shares(0.10, 0.30, at=at)
-    levels[250:] = 0.45
-    (candidate,) = find_candidates(gcpu(levels), WINDOWS)
-    assert window_of(candidate) == pytest.approx(250, abs=1)
-    assert candidate.after == pytest.approx(0.45, abs=0.02)
-    assert candidate.before == pytest.approx(0.30, abs=0.03)
-
-
-def test_a_return_to_an_older_level_is_a_change() -> None:
-    levels = np.where((POSITION >= 180) & (POSITION < 250), 0.05, 0.15)
-    (candidate,) = find_candidates(gcpu(levels), WINDOWS)
-    assert candidate.before == pytest.approx(0.05, abs=0.01)
-
-
-@pytest.mark.parametrize("spike", [160, 200, 236], ids=str)
-def test_a_spike_in_the_baseline_hides_no_step(spike: int) -> None:
-    levels = shares(0.10, 0.15)
-    levels[spike : spike + 2] = 0.9
-    (candidate,) = find_candidates(gcpu(levels), WINDOWS)
-    assert window_of(candidate) == pytest.approx(250, abs=1)
-
-
-def test_what_came_before_a_spike_still_counts() -> None:
-    levels = shares(0.10, 0.11)
-    levels[230:236] = 0.5
-    (candidate,) = find_candidates(gcpu(levels), WINDOWS)
-    assert candidate.before == pytest.approx(0.10, abs=0.002)
-    assert candidate.p_value < 1e-4  # of the four windows between the spike and the analysis, 0.02
-
-
-def test_a_spike_far_above_a_step_hides_it_not_from_the_screen() -> None:
-    levels = shares(0.10, 0.115)
-    levels[150:170] = 0.9  # the mean of the baseline is above what follows
-    (candidate,) = find_candidates(gcpu(levels), WINDOWS)
-    assert candidate.before == pytest.approx(0.10, abs=0.002)
-
-
 def test_a_weak_step_at_the_edge_of_the_analysis_window_is_placed_where_it_is_likeliest() -> None:
     # An earlier scan had too little of it; to cut the baseline there, it is not clear enough.
     totals = np.full(WINDOWS.end, 2000.0)
@@ -170,14 +145,6 @@ def test_a_weak_step_at_the_edge_of_the_analysis_window_is_placed_where_it_is_li
     positions = np.array([window_of(candidate) for candidate in find_candidates(matrix, WINDOWS)])
     assert len(positions) >= 100
     assert np.abs(positions - 234).mean() <= 4
-
-
-def test_an_older_level_is_no_part_of_the_baseline() -> None:
-    levels = shares(0.10, 0.13)
-    levels[:180] = 0.05
-    levels[180:190] = 0.5
-    (candidate,) = find_candidates(gcpu(levels), WINDOWS)
-    assert candidate.before == pytest.approx(0.10, abs=0.002)
 
 
 @pytest.mark.parametrize(
@@ -242,12 +209,6 @@ def test_what_may_have_come_in_a_long_gap_is_dated_to_its_end() -> None:
         for candidate in find_candidates(gcpu(shares(0.10, 0.13, at=190), totals, seed), windows)
     ]
     assert early.count(250) == 0
-
-
-def test_a_new_subroutine_rises_from_nothing() -> None:
-    (candidate,) = find_candidates(gcpu(shares(0.0, 0.05)), WINDOWS)
-    assert candidate.before == 0.0
-    assert candidate.relative == float("inf")
 
 
 def test_a_few_samples_of_a_new_subroutine_are_enough() -> None:

@@ -12,6 +12,7 @@ from pipeline.analysis.mix.traffic import judge_traffic_shifts
 from pipeline.analysis.stacks import index_stacks
 from pipeline.model import Decision, StackMatrix
 from tests.support.builders import build_candidate, build_stacks
+from tests.support.calibration import calibrated
 
 SAMPLES = 400_000
 ENDPOINTS = 12
@@ -109,12 +110,21 @@ def test_of_few_callers_nothing_is_known() -> None:
     assert [decision.passed for decision in decided] == [True]
 
 
-def test_without_a_shift_what_got_slower_is_hardly_ever_dropped() -> None:
-    """200 fleets, steps of about five standard errors of a callee beside its caller's others."""
-    dropped = 0
-    for seed in range(200):
-        matrix = fleet({}, {"f0.1": 1.12}, seed=seed, samples=SAMPLES // 4)
-        dropped += not judge(matrix, ["f0.1"])[0].passed
+@pytest.mark.parametrize("fleets", calibrated([40, 200], lambda fleets: fleets == 40))
+@pytest.mark.parametrize(
+    ("traffic", "slower", "label"),
+    [
+        pytest.param({}, {"f0.1": 1.12}, "f0.1", id="five standard errors beside its caller's others"),
+        pytest.param({0: 1.09}, {}, "handle0", id="a type by six standard errors on a quiet day"),
+    ],
+)
+def test_without_a_shift_what_rose_is_hardly_ever_dropped(
+    traffic: dict[int, float], slower: dict[str, float], label: str, fleets: int
+) -> None:
+    dropped = sum(
+        not judge(fleet(traffic, slower, seed=seed, samples=SAMPLES // 4), [label])[0].passed
+        for seed in range(fleets)
+    )
     assert dropped <= 2
 
 
@@ -146,15 +156,6 @@ def test_a_request_type_is_held_against_the_others(
     (decided,) = judge(fleet(traffic, slower), [label])
     assert decided.code == code
     assert decided.passed is (code == "")
-
-
-def test_on_a_quiet_day_other_types_excuse_no_rise() -> None:
-    """100 fleets, a request type that rises by six standard errors of its share."""
-    dropped = sum(
-        not judge(fleet({0: 1.09}, {}, seed=seed, samples=SAMPLES // 4), ["handle0"])[0].passed
-        for seed in range(100)
-    )
-    assert dropped <= 2
 
 
 def test_a_request_type_rises_by_itself_where_only_what_got_slower_in_it_did() -> None:

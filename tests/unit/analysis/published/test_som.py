@@ -20,8 +20,7 @@ def blobs(centres: int, each: int, *, spread: float = 0.05, columns: int = 8) ->
 
 @pytest.mark.parametrize(("items", "side"), [(1, 1), (4, 2), (5, 3), (100, 10), (101, 11)])
 def test_the_map_has_a_side_of_the_root_of_n(items: int, side: int) -> None:
-    found = train_map(np.random.default_rng(1).normal(size=(items, 4)))
-    assert (found.side, len(found.nodes)) == (side, side * side)
+    assert train_map(np.random.default_rng(1).normal(size=(items, 4))).side == side
 
 
 @pytest.mark.parametrize(("centres", "each"), [(1, 9), (2, 20), (10, 5), (30, 10)])

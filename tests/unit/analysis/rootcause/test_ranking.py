@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -20,7 +21,7 @@ from pipeline.analysis.rootcause.ranking import (
     weights_of,
 )
 from pipeline.analysis.stacks import index_stacks, membership
-from pipeline.model import SeriesKey, Suspect
+from pipeline.model import BoolArray, SeriesKey, StackMatrix, Suspect
 from pipeline.model.steps import FACTORS
 from tests.support.builders import build_change, build_stacks
 
@@ -41,11 +42,14 @@ COUNTED = build_stacks(
 T = 1_700_000_000.0
 
 
+def attributed(matrix: StackMatrix, regressed: BoolArray, *changes: Sequence[str]) -> Sequence[Attribution]:
+    return attribute(call_distances(index_stacks(matrix)), regressed, changes) or ()
+
+
 def test_table_4_attributes_80_percent_to_the_change_of_a_and_e() -> None:
-    found = attribute(call_distances(index_stacks(COUNTED)), OF_B, [["A", "E"]])
-    assert found is not None
-    assert found[0].fraction == pytest.approx(0.80)
-    assert found[0].error < 0.02, "a million samples leave little doubt"
+    (found,) = attributed(COUNTED, OF_B, ["A", "E"])
+    assert found.fraction == pytest.approx(0.80)
+    assert found.error < 0.02, "a million samples leave little doubt"
 
 
 @pytest.mark.parametrize(
@@ -61,27 +65,21 @@ def test_table_4_attributes_80_percent_to_the_change_of_a_and_e() -> None:
     ],
 )
 def test_attribution(subroutines: list[str], fraction: float, nearness: float) -> None:
-    found = attribute(call_distances(index_stacks(COUNTED)), OF_B, [subroutines])
-    assert found is not None
-    assert found[0].fraction == pytest.approx(fraction)
-    assert found[0].nearness == pytest.approx(nearness)
+    (found,) = attributed(COUNTED, OF_B, subroutines)
+    assert (found.fraction, found.nearness) == pytest.approx((fraction, nearness))
 
 
 def test_attribution_needs_a_rise() -> None:
     few = build_stacks({"A->B": (10, 14), "C": (90, 86)})
-    assert attribute(call_distances(index_stacks(few)), np.array([True, False]), [["A"]]) is None, (
-        "four samples are noise"
-    )
+    assert not attributed(few, np.array([True, False]), ["A"]), "four samples are noise"
 
 
 def test_attribution_that_is_noise_counts_for_nothing() -> None:
     rows = {"A->B": (1000, 2000), "N->B": (1000, 1030), "other": (98_000, 96_970)}
-    matrix = build_stacks(rows)
-    found = attribute(call_distances(index_stacks(matrix)), np.array([True, True, False]), [["A"], ["N"]])
-    assert found is not None
-    assert found[0].counted > 0.9
-    assert found[1].fraction > 0, "the samples rose a little"
-    assert (found[1].counted, found[1].chance) == (0.0, 1.0)
+    cause, chance = attributed(build_stacks(rows), np.array([True, True, False]), ["A"], ["N"])
+    assert cause.counted > 0.9
+    assert chance.fraction > 0, "the samples rose a little"
+    assert (chance.counted, chance.chance) == (0.0, 1.0)
 
 
 def test_over_dispersion_makes_noise_of_what_sampling_alone_would_not() -> None:
@@ -91,27 +89,22 @@ def test_over_dispersion_makes_noise_of_what_sampling_alone_would_not() -> None:
         before, after = 1000 * rng.lognormal(0, 0.3, size=2)
         rows[f"x{number}"] = (float(before), float(after))
     matrix = build_stacks(rows, total=1e6)
-    assert attribute(call_distances(index_stacks(matrix)), np.arange(61) == 0, [["A"]]) is None
+    assert not attributed(matrix, np.arange(61) == 0, ["A"])
     calm = build_stacks({name: (1000, 1200 if name == "A->B" else 1000) for name in rows}, total=1e6)
-    assert attribute(call_distances(index_stacks(calm)), np.arange(61) == 0, [["A"]]) is not None
+    assert attributed(calm, np.arange(61) == 0, ["A"])
 
 
 def test_the_shrinking_of_all_other_shares_is_no_noise() -> None:
     rows = {"A->B": (1000.0, 51_000.0), **{f"x{i}": (10_000.0, 10_000.0) for i in range(10)}}
-    matrix = build_stacks(rows)  # each other share falls from 9.9 % to 6.6 %
-    found = attribute(call_distances(index_stacks(matrix)), np.arange(11) == 0, [["A"]])
-    assert found is not None
-    assert found[0].counted == pytest.approx(1.0)
+    # Each other share falls from 9.9 % to 6.6 %.
+    (found,) = attributed(build_stacks(rows), np.arange(11) == 0, ["A"])
+    assert found.counted == pytest.approx(1.0)
 
 
 def test_the_nearest_subroutine_is_the_least_likely_by_chance() -> None:
     rows = {"main->handle->work->loop": (100, 1100), "main->idle": (9900, 8900)}
-    found = attribute(
-        call_distances(index_stacks(build_stacks(rows))),
-        np.array([True, False]),
-        [["loop"], ["work"], ["handle"], ["main"]],
-    )
-    assert found is not None
+    nearest_first = (["loop"], ["work"], ["handle"], ["main"])
+    found = attributed(build_stacks(rows), np.array([True, False]), *nearest_first)
     chances = [one.chance for one in found]
     assert chances == sorted(chances)
     assert [one.rank for one in found] == [1, 2, 3, 4]
@@ -120,17 +113,17 @@ def test_the_nearest_subroutine_is_the_least_likely_by_chance() -> None:
 
 def test_a_change_of_many_subroutines_is_near_by_chance() -> None:
     rows = {"main->work": (100, 1100), **{f"main->other{i}": (100.0, 100.0) for i in range(50)}}
-    index, regressed = call_distances(index_stacks(build_stacks(rows))), np.arange(51) == 0
-    one, many = attribute(index, regressed, [["work"], ["work", *(f"other{i}" for i in range(30))]]) or ()
+    others = [f"other{i}" for i in range(30)]
+    one, many = attributed(build_stacks(rows), np.arange(51) == 0, ["work"], ["work", *others])
     assert one.nearness == many.nearness
     assert one.chance < 0.05 < many.chance
 
 
 def test_subroutines_that_occur_in_no_stack_do_not_dilute_those_that_do() -> None:
     rows = {"main->work": (100, 1100), **{f"main->other{i}": (100.0, 100.0) for i in range(50)}}
-    index, regressed = call_distances(index_stacks(build_stacks(rows))), np.arange(51) == 0
     tests = [f"tests.test_work.test_{i}" for i in range(300)]
-    alone, tested, only_tests = attribute(index, regressed, [["work"], ["work", *tests], tests]) or ()
+    given = (["work"], ["work", *tests], tests)
+    alone, tested, only_tests = attributed(build_stacks(rows), np.arange(51) == 0, *given)
     assert tested == alone
     assert only_tests.chance == 1.0, "it modified something, but nothing that rose"
 
@@ -156,16 +149,8 @@ def test_bodies_that_ran_at_import_say_nothing_of_who_reads_what_they_define(
 
 
 def test_only_changes_deployed_just_before_are_candidates() -> None:
-    changes = [
-        build_change(name, time=T + at)
-        for name, at in [
-            ("long before", -101),
-            ("before", -50),
-            ("at", 0),
-            ("a window after", 9),
-            ("after", 20),
-        ]
-    ]
+    times = {"long before": -101, "before": -50, "at": 0, "a window after": 9, "after": 20}
+    changes = [build_change(name, time=T + at) for name, at in times.items()]
     found = candidate_changes(changes[::-1], T, lookback_s=100, tolerance_s=10)
     assert [change.id for change in found] == ["before", "at", "a window after"]
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.testing import assert_allclose
 
-from pipeline.counting.names import NO_NAMING, Naming
+from pipeline.counting.names import Naming
 from pipeline.counting.names.merging import merged_series, merged_stacks, overcounts
 from pipeline.model import MetricKind, SeriesMatrix, StackMatrix
 
@@ -28,7 +28,7 @@ def test_series_of_symbols_are_not_copied() -> None:
     plain = matrix(a=[1, 2], b=[3, 4])
     assert merged_series(plain, Naming()) is plain
     raw = matrix(a_int=[1, 2])
-    assert merged_series(raw, NO_NAMING) is raw
+    assert merged_series(raw, Naming(rules=())) is raw
 
 
 def test_endpoints_keep_their_names() -> None:

@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 
-from pipeline.counting.names import NO_NAMING, RULES, Naming, Namings, Pattern, check_pattern, rules_without
+from pipeline.counting.names import RULES, Naming, Namings, Pattern, check_pattern, rules_without
 from pipeline.counting.names.naming import LONGEST, MOST_KEPT
 from pipeline.model import Annotation, Profile
 
@@ -31,14 +31,14 @@ def test_a_pattern_that_is_none(pattern: Pattern) -> None:
 def test_versions_show_namings_apart() -> None:
     namings = [
         Naming(),
-        NO_NAMING,
+        Naming(rules=()),
         Naming(rules_without(["line"])),
         Naming(patterns=(Pattern("a", "b"),)),
         Naming(patterns=(Pattern("a", "c"),)),
     ]
     assert len({naming.version for naming in namings}) == len(namings)
     assert Naming().version == Naming().version == "2"
-    assert NO_NAMING.version == "0"
+    assert Naming(rules=()).version == "0"
 
 
 def test_a_rule_that_is_not_there() -> None:
@@ -48,11 +48,11 @@ def test_a_rule_that_is_not_there() -> None:
 
 
 def test_without_rules_names_stay() -> None:
-    assert NO_NAMING.symbol("f(int)_[j]") == "f(int)_[j]"
+    assert Naming(rules=()).symbol("f(int)_[j]") == "f(int)_[j]"
 
 
 def test_a_service_has_its_own_naming() -> None:
-    namings = Namings(services={"shop": NO_NAMING})
+    namings = Namings(services={"shop": Naming(rules=())})
     assert namings.of("shop").symbol("f(int)") == "f(int)"
     assert namings.of("other").symbol("f(int)") == "f"
 

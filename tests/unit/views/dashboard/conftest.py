@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ from pipeline.views.dashboard import Login, Sources, create_app, read_networks
 from tests.support.looked_into import SEARCH, WEEKLY, look_into
 
 Client = TestClient[Any, Any]
-Use = Callable[[Client], Awaitable[None]]
+Serve = Callable[[Login], Client]
 
 PROXIED = Login("X-User", read_networks(["127.0.0.1"]), frozenset({"ada"}), "secret-token")
 TOKEN = {"Authorization": "Bearer secret-token"}
@@ -33,19 +32,15 @@ def said() -> list[Any]:
 
 
 @pytest.fixture
-def serve(looked_into: tuple[ArrayStore, float], said: list[Any]) -> Callable[[Use, Login], None]:
+def serve(looked_into: tuple[ArrayStore, float], said: list[Any]) -> Serve:
     store, end = looked_into
 
     async def say(one: Verdict | Silence) -> None:
         said.append(one)
 
-    def run(use: Use, login: Login) -> None:
-        async def start() -> None:
-            sources = Sources(store, {WEEKLY.name: WEEKLY}, say=say, clock=lambda: end + 60)
-            async with TestClient(TestServer(create_app(sources, login))) as client:
-                await use(client)
-
-        asyncio.run(start())
+    def run(login: Login) -> Client:
+        sources = Sources(store, {WEEKLY.name: WEEKLY}, say=say, clock=lambda: end + 60)
+        return TestClient(TestServer(create_app(sources, login)))
 
     return run
 

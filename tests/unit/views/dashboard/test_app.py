@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from html import unescape
 from typing import Any
@@ -23,10 +23,10 @@ from pipeline.stages.gather.reported import Answered
 from pipeline.storage.arrays import ArrayStore
 from pipeline.views.dashboard import Login
 from pipeline.views.dashboard.openapi import DOCUMENT
-from tests.unit.views.dashboard.conftest import PROXIED, TOKEN, Client, Use, listed
+from tests.unit.views.dashboard.conftest import PROXIED, TOKEN, Client, Serve, listed
 
 
-async def form_token(client: Client, headers: Mapping[str, str]) -> str:
+async def form_token(client: Client, headers: Mapping[str, str] | None = None) -> str:
     page = await (await client.get("/regressions", headers=headers)).text()
     found = re.search(r'data-form-token="(\w+)"', page)
     assert found
@@ -34,21 +34,17 @@ async def form_token(client: Client, headers: Mapping[str, str]) -> str:
 
 
 @pytest.mark.slow
-def test_nobody_gets_in_whom_no_proxy_and_no_token_names(serve: Callable[[Use, Login], None]) -> None:
-    async def use(client: Client) -> None:
+async def test_nobody_gets_in_whom_no_proxy_and_no_token_names(serve: Serve) -> None:
+    async with serve(PROXIED) as client:
         for headers in ({}, {"Authorization": "Bearer wrong"}):
             for path in ("/regressions", "/api/v1/events", "/explorer/flames"):
                 assert (await client.get(path, headers=headers)).status == 401
         assert (await client.get("/live")).status == 200
         assert (await client.get("/ready")).status == 200
 
-    serve(use, PROXIED)
 
-
-def test_who_only_reads_has_no_buttons_and_is_refused(
-    serve: Callable[[Use, Login], None], said: list[Any]
-) -> None:
-    async def use(client: Client) -> None:
+async def test_who_only_reads_has_no_buttons_and_is_refused(serve: Serve, said: list[Any]) -> None:
+    async with serve(PROXIED) as client:
         reader = {"X-User": "bob"}
         page = await (await client.get("/regressions?state=all", headers=reader)).text()
         assert "bob, read only" in page
@@ -56,15 +52,13 @@ def test_who_only_reads_has_no_buttons_and_is_refused(
         one = (await listed(client))[0]["id"]
         form = {"id": one, "verdict": "false", "form_token": await form_token(client, reader)}
         assert (await client.post("/regressions", data=form, headers=reader)).status == 403
-
-    serve(use, PROXIED)
     assert said == []
 
 
-def test_a_form_of_another_site_is_refused_and_one_of_the_page_is_said(
-    serve: Callable[[Use, Login], None], said: list[Any]
+async def test_a_form_of_another_site_is_refused_and_one_of_the_page_is_said(
+    serve: Serve, said: list[Any]
 ) -> None:
-    async def use(client: Client) -> None:
+    async with serve(PROXIED) as client:
         ada, bob = {"X-User": "ada"}, {"X-User": "bob"}
         one, two = [each["id"] for each in (await listed(client))[:2]]
         form = [("id", one), ("id", two), ("verdict", "expected"), ("comment", "planned")]
@@ -75,13 +69,11 @@ def test_a_form_of_another_site_is_refused_and_one_of_the_page_is_said(
         answer = await client.post("/regressions", data=own, headers=ada, allow_redirects=False)
         assert (answer.status, answer.headers["Location"]) == (303, "/regressions")
         assert {each["id"] for each in await listed(client, state="expected")} == {one, two}
-
-    serve(use, PROXIED)
     assert [(one.verdict, one.author, one.comment) for one in said] == [("expected", "ada", "planned")] * 2
 
 
-def test_every_answer_keeps_other_sites_out(serve: Callable[[Use, Login], None]) -> None:
-    async def use(client: Client) -> None:
+async def test_every_answer_keeps_other_sites_out(serve: Serve) -> None:
+    async with serve(Login()) as client:
         for path in ("/regressions", "/nothing", "/api/v1/services", "/static/app.js", "/live"):
             headers = (await client.get(path)).headers
             assert "script-src 'self';" in headers["Content-Security-Policy"]
@@ -90,13 +82,11 @@ def test_every_answer_keeps_other_sites_out(serve: Callable[[Use, Login], None])
         for path in ("/static/..%2Fapp.py", "/static/app.py", "/static/%2Fetc%2Fpasswd"):
             assert (await client.get(path)).status == 404
 
-    serve(use, Login())
 
-
-def test_programs_are_answered_as_the_document_says(
-    serve: Callable[[Use, Login], None], looked_into: tuple[ArrayStore, float], said: list[Any]
+async def test_programs_are_answered_as_the_document_says(
+    serve: Serve, looked_into: tuple[ArrayStore, float], said: list[Any]
 ) -> None:
-    async def use(client: Client) -> None:
+    async with serve(PROXIED) as client:
         one = (await listed(client))[0]
         end = to_iso(looked_into[1])
         series = {"service": "search", "name": one["metric"], "kind": one["metric_kind"], "end": end}
@@ -131,13 +121,11 @@ def test_programs_are_answered_as_the_document_says(
         for limit in ("²", "٣x", "9" * 5000, "0"):
             answer = await client.get("/api/v1/events", params={"limit": limit}, headers=TOKEN)
             assert answer.status == 400
-
-    serve(use, PROXIED)
     assert [(one.verdict, one.author) for one in said] == [("fixed", "ci"), ("cause", "api")]
 
 
-def test_a_person_speaks_for_nobody_else(serve: Callable[[Use, Login], None], said: list[Any]) -> None:
-    async def use(client: Client) -> None:
+async def test_a_person_speaks_for_nobody_else(serve: Serve, said: list[Any]) -> None:
+    async with serve(PROXIED) as client:
         (one, *_) = await listed(client)
         path, ada = f"/api/v1/regressions/{one['id']}/verdict", {"X-User": "ada"}
         headers = {**ada, "X-Form-Token": await form_token(client, ada)}
@@ -145,18 +133,14 @@ def test_a_person_speaks_for_nobody_else(serve: Callable[[Use, Login], None], sa
         assert (answer.status, "author" in (await answer.json())["error"]) == (403, True)
         for body in ({"verdict": "false", "author": "ada"}, {"verdict": "true"}):
             assert (await client.post(path, json=body, headers=headers)).status == 200
-
-    serve(use, PROXIED)
     assert [(one.verdict, one.author) for one in said] == [("false", "ada"), ("true", "ada")]
 
 
-def test_a_wrong_filter_is_a_page_that_says_so(serve: Callable[[Use, Login], None]) -> None:
-    async def use(client: Client) -> None:
+async def test_a_wrong_filter_is_a_page_that_says_so(serve: Serve) -> None:
+    async with serve(Login()) as client:
         answer = await client.get("/regressions?sort=colour")
         assert answer.status == 400
         assert "Sort: should be one of detected" in await answer.text()
-
-    serve(use, Login())
 
 
 def test_without_a_login_it_listens_on_this_machine_alone() -> None:
@@ -168,13 +152,12 @@ def test_without_a_login_it_listens_on_this_machine_alone() -> None:
     assert "--trusted-proxy" in result.output
 
 
-def test_a_program_mutes_and_expects_and_takes_it_back(
-    serve: Callable[[Use, Login], None], looked_into: tuple[ArrayStore, float], said: list[Any]
+async def test_a_program_mutes_and_expects_and_takes_it_back(
+    serve: Serve, looked_into: tuple[ArrayStore, float], said: list[Any]
 ) -> None:
     mute = {"kind": "muted", "service": "search", "end": "2h", "reason": "load test"}
     cost = {"kind": "expected", "service": "search", "subroutine": "lib.*", "cost": 0.001, "owner": "ada"}
-
-    async def use(client: Client) -> None:
+    async with serve(PROXIED) as client:
         path = "/api/v1/silences"
         assert (await client.post(path, json=mute, headers={"X-User": "bob"})).status == 403
         assert (await client.post(path, json=mute, headers={"X-User": "ada"})).status == 403
@@ -193,8 +176,6 @@ def test_a_program_mutes_and_expects_and_takes_it_back(
         changed: list[dict[str, Any]] = [{"end": ""}, {"end": "1970-01-02"}, {"cost": 2}, {"x": ""}]
         for wrong in (*({**mute, **each} for each in changed), []):
             assert (await client.post(path, json=wrong, headers=TOKEN)).status == 400, wrong
-
-    serve(use, PROXIED)
     assert [(one.kind, one.owner, one.removed is None) for one in said[:2]] == [
         ("muted", "api", True),
         ("expected", "ada", True),
@@ -202,8 +183,11 @@ def test_a_program_mutes_and_expects_and_takes_it_back(
     assert said[2].removed is not None
 
 
-def test_a_badge_says_what_is_open_and_is_kept_a_while(serve: Callable[[Use, Login], None]) -> None:
-    async def use(client: Client) -> None:
+async def test_a_badge_says_what_is_open_and_is_kept_a_while(serve: Serve) -> None:
+    async def closed(client: Client) -> None:
+        assert (await client.get("/badges/search.svg")).status == 401
+
+    async with serve(replace(PROXIED, open_badges=True)) as client:
         answer = await client.get("/badges/search.svg")
         assert answer.status == 200
         assert answer.headers["Cross-Origin-Resource-Policy"] == "cross-origin"
@@ -220,15 +204,9 @@ def test_a_badge_says_what_is_open_and_is_kept_a_while(serve: Callable[[Use, Log
         assert "unknown service" in unknown
         assert (await client.get("/regressions")).status == 401
 
-    async def closed(client: Client) -> None:
-        assert (await client.get("/badges/search.svg")).status == 401
 
-    serve(use, replace(PROXIED, open_badges=True))
-    serve(closed, PROXIED)
-
-
-def test_two_settings_stand_side_by_side(serve: Callable[[Use, Login], None]) -> None:
-    async def use(client: Client) -> None:
+async def test_two_settings_stand_side_by_side(serve: Serve) -> None:
+    async with serve(PROXIED) as client:
         page = await compared(client, "/settings?workload=weekly&threshold=0.0001&other_threshold=0.9")
         reported = await listed(client)
         assert all(f'href="/regressions/{one["id"]}"' in page for one in reported)
@@ -237,18 +215,15 @@ def test_two_settings_stand_side_by_side(serve: Callable[[Use, Login], None]) ->
         wrong = await client.get("/settings?workload=weekly&chance=none", headers=TOKEN)
         assert (wrong.status, "Chance: should be a number above 0" in await wrong.text()) == (400, True)
 
-    serve(use, PROXIED)
 
-
-def test_answers_show_precision_and_propose_thresholds(
-    serve: Callable[[Use, Login], None], monkeypatch: pytest.MonkeyPatch
+async def test_answers_show_precision_and_propose_thresholds(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Three wrong events are smaller than the smallest of twenty right ones, and one more than the next."""
     answered = [_answered(number, "true", 0.02 if number else 0.004) for number in range(20)]
     answered += [_answered(number, "false", 0.01 if number == 20 else 0.001) for number in range(20, 24)]
     monkeypatch.setattr("pipeline.views.dashboard.pages.settings.gather_answered", lambda *_: answered)
-
-    async def use(client: Client) -> None:
+    async with serve(PROXIED) as client:
         page = await compared(client, "/settings?workload=weekly")
         assert '<td class="num" data-label="right">20 of 24</td>' in page
         assert "service <strong>search</strong>" in page
@@ -261,8 +236,6 @@ def test_answers_show_precision_and_propose_thresholds(
         assert page.count("instead of") == len(texts)  # where 90 % come to the same they are not there twice
         answer = await client.get(f"{unescape(proposed)}0.018", headers=TOKEN)
         assert 'name="other_threshold" min="0" step="any" value="0.018"' in await answer.text()
-
-    serve(use, PROXIED)
 
 
 async def compared(client: Client, address: str) -> str:
@@ -280,8 +253,8 @@ def _answered(number: int, verdict: VerdictKind, delta: float) -> Answered:
     return Answered(reported, Verdict(id_, "search", verdict, 1.0))
 
 
-def test_top_functions_are_shown_to_programs_with_a_token(serve: Callable[[Use, Login], None]) -> None:
-    async def use(client: Client) -> None:
+async def test_top_functions_are_shown_to_programs_with_a_token(serve: Serve) -> None:
+    async with serve(PROXIED) as client:
         assert (await client.get("/metrics")).status == 401
         page = await client.get("/metrics", headers=TOKEN)
         text = await page.text()
@@ -291,5 +264,3 @@ def test_top_functions_are_shown_to_programs_with_a_token(serve: Callable[[Use, 
         assert all(
             line.startswith('smidgen_top_function_gcpu{service="search",release="",') for line in shown
         )
-
-    serve(use, PROXIED)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping
 from contextlib import suppress
 from html import unescape
 from typing import Any
@@ -15,7 +14,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from multidict import CIMultiDict
 from yarl import URL
 
-from pipeline.messages.inputs import decode_profile, encode_profile
+from pipeline.messages.measurements import decode_profile, encode_profile
 from pipeline.model import Change
 from pipeline.model.errors import InvalidMessage, StoreUnavailable
 from pipeline.storage.arrays import ArrayStore
@@ -27,7 +26,8 @@ from pipeline.views.dashboard.site import Site
 from pipeline.views.dashboard.words import breakable, urlencode
 from tests.support.builders import build_profile
 from tests.support.open_faults import open_fault
-from tests.unit.views.dashboard.conftest import PROXIED, Client, Use, listed
+from tests.unit.views.dashboard.conftest import PROXIED, Client, Serve, listed
+from tests.unit.views.dashboard.test_app import form_token
 
 NOW = 1_770_000_000.0
 NUMBERS = (
@@ -86,8 +86,8 @@ FIELDS = {
 
 
 @pytest.mark.parametrize("address", FIELDS)
-def test_an_absurd_address_is_answered_in_one_line(serve: Callable[[Use, Login], None], address: str) -> None:
-    async def use(client: Client) -> None:
+async def test_an_absurd_address_is_answered_in_one_line(serve: Serve, address: str) -> None:
+    async with serve(Login()) as client:
         one = (await listed(client, {}))[0]["id"]
         for value in FIELDS[address]:
             path = address.replace("ID", one).replace("{}", quote(value, safe=""))
@@ -97,8 +97,6 @@ def test_an_absurd_address_is_answered_in_one_line(serve: Callable[[Use, Login],
             assert "<script>alert" not in text, path
             assert "<svg/onload" not in text, path
             assert "Traceback" not in text, path
-
-    serve(use, Login())
 
 
 SILENCE = {"kind": "muted", "service": "search", "end": "2h"}
@@ -115,35 +113,19 @@ SILENCE = {"kind": "muted", "service": "search", "end": "2h"}
     ],
     ids=str,
 )
-def test_an_absurd_silence_is_refused(serve: Callable[[Use, Login], None], changed: dict[str, str]) -> None:
-    async def use(client: Client) -> None:
+async def test_an_absurd_silence_is_refused(serve: Serve, changed: dict[str, str]) -> None:
+    async with serve(Login()) as client:
         given = {**SILENCE, **changed}
         answer = await client.post("/api/v1/silences", json=given, headers=await form(client))
         assert answer.status == 400, await answer.text()
 
-    serve(use, Login())
+
+async def form(client: Client) -> dict[str, str]:
+    return {"X-Form-Token": await form_token(client)}
 
 
-async def form(client: Client, headers: Mapping[str, str] | None = None) -> dict[str, str]:
-    page = await (await client.get("/regressions", headers=headers)).text()
-    return {"X-Form-Token": page.split('data-form-token="')[1].split('"')[0]}
-
-
-def test_nobody_speaks_for_somebody_else(serve: Callable[[Use, Login], None], said: list[Any]) -> None:
-    async def use(client: Client) -> None:
-        ada = {"X-User": "ada"}
-        headers = {**ada, **await form(client, ada)}
-        one = (await listed(client))[0]["id"]
-        path, body = f"/api/v1/regressions/{one}/verdict", {"verdict": "fixed", "author": "bob"}
-        assert (await client.post(path, json=body, headers=headers)).status == 403
-        assert (await client.post(path, json={**body, "author": "ada"}, headers=headers)).status == 200
-
-    serve(use, PROXIED)
-    assert [one.author for one in said] == ["ada"]
-
-
-def test_one_answer_is_of_one_page_at_most(serve: Callable[[Use, Login], None], said: list[Any]) -> None:
-    async def use(client: Client) -> None:
+async def test_one_answer_is_of_one_page_at_most(serve: Serve, said: list[Any]) -> None:
+    async with serve(Login()) as client:
         one = (await listed(client, {}))[0]["id"]
         token = (await form(client))["X-Form-Token"]
         given = [("verdict", "true"), ("form_token", token)]
@@ -153,34 +135,25 @@ def test_one_answer_is_of_one_page_at_most(serve: Callable[[Use, Login], None], 
         many = [("id", f"{number:08x}") for number in range(MOST_A_PAGE + 1)]
         assert (await client.post("/regressions", data=[*many, *given])).status == 400
 
-    serve(use, Login())
-
 
 NAME = "std::get<T&, 1+2>"
 
 
-def test_a_name_with_signs_of_addresses_stays_one(serve: Callable[[Use, Login], None]) -> None:
+async def test_a_name_with_signs_of_addresses_stays_one(serve: Serve) -> None:
     """Templates of C++ hold & and spaces: a part of the page is asked for with the address as it came."""
-
-    async def use(client: Client) -> None:
+    async with serve(Login()) as client:
         one = (await listed(client, {}))[0]["id"]
         for path in ("/explorer", f"/regressions/{one}"):
             page = await (await client.get(path, params={"within": NAME, "service": "search"})).text()
             (part,) = re.findall(rf'data-part="{path}/flames\?([^"]*)"', page)
             assert parse_qs(unescape(part)) == {"within": [NAME], "service": ["search"]}
 
-    serve(use, Login())
-
 
 @pytest.mark.parametrize(("given", "status"), [(["ada"], 200), (["ada", "eve"], 401), ([], 401)])
-def test_a_header_that_is_there_twice_names_nobody(
-    serve: Callable[[Use, Login], None], given: list[str], status: int
-) -> None:
-    async def use(client: Client) -> None:
+async def test_a_header_that_is_there_twice_names_nobody(serve: Serve, given: list[str], status: int) -> None:
+    async with serve(PROXIED) as client:
         headers = CIMultiDict(("X-User", name) for name in given)
         assert (await client.get("/regressions", headers=headers)).status == status
-
-    serve(use, PROXIED)
 
 
 def test_dashboards_with_one_secret_take_one_anothers_forms() -> None:
@@ -192,20 +165,16 @@ def test_dashboards_with_one_secret_take_one_anothers_forms() -> None:
     assert not one.accepts(ada, "\N{SNOWMAN}")
 
 
-def test_a_service_with_a_slash_has_a_page_and_no_name_leads_elsewhere() -> None:
+async def test_a_service_with_a_slash_has_a_page_and_no_name_leads_elsewhere() -> None:
     assert urlencode("team/shop") == "team%2Fshop"
     assert urlencode("../x?a=b#c") == "..%2Fx%3Fa%3Db%23c"
-
-    async def use() -> None:
-        store = ArrayStore()
-        store.insert("naming", {"service": ["team/shop"], "time": [NOW], "version": ["1"], "before": [0]})
-        sources = Sources(store, clock=lambda: NOW + 60)
-        async with TestClient(TestServer(create_app(sources))) as client:
-            page = await (await client.get("/services")).text()
-            (link,) = set(re.findall(r'href="(/services/[^"]+)"', page))
-            assert (await client.get(URL(link, encoded=True))).status == 200
-
-    asyncio.run(use())
+    store = ArrayStore()
+    store.insert("naming", {"service": ["team/shop"], "time": [NOW], "version": ["1"], "before": [0]})
+    sources = Sources(store, clock=lambda: NOW + 60)
+    async with TestClient(TestServer(create_app(sources))) as client:
+        page = await (await client.get("/services")).text()
+        (link,) = set(re.findall(r'href="(/services/[^"]+)"', page))
+        assert (await client.get(URL(link, encoded=True))).status == 200
 
 
 @pytest.mark.parametrize(
@@ -238,22 +207,19 @@ class Counting(ArrayStore):
         return super().rows(query)
 
 
-def test_whoever_asks_often_whether_it_is_ready_asks_the_store_once(
+async def test_whoever_asks_often_whether_it_is_ready_asks_the_store_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def use() -> None:
-        store = Counting()
-        async with TestClient(TestServer(create_app(Sources(store)))) as client:
-            answers = await asyncio.gather(*(client.get("/ready") for _ in range(20)))
-            assert {answer.status for answer in answers} == {200}
-            assert store.asked == 1
-            monkeypatch.setattr(app, "READY_S", 0.0)
-            store.down = True
-            assert (await client.get("/ready")).status == 503
-            store.down = False
-            assert (await client.get("/ready")).status == 200
-
-    asyncio.run(use())
+    store = Counting()
+    async with TestClient(TestServer(create_app(Sources(store)))) as client:
+        answers = await asyncio.gather(*(client.get("/ready") for _ in range(20)))
+        assert {answer.status for answer in answers} == {200}
+        assert store.asked == 1
+        monkeypatch.setattr(app, "READY_S", 0.0)
+        store.down = True
+        assert (await client.get("/ready")).status == 503
+        store.down = False
+        assert (await client.get("/ready")).status == 200
 
 
 @open_fault("44.15", "direction overrides and invisible characters of names stand on pages as they are")

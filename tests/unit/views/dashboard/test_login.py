@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from datetime import datetime, tzinfo
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -30,22 +30,20 @@ PAGE = {"Accept": "text/html"}
 TRIAGE = Roles(triage_groups=frozenset({"perf"}))
 
 
-def run(use: Callable[[Client, LocalProvider], Awaitable[None]], roles: Roles = TRIAGE) -> None:
-    async def start() -> None:
-        provider = LocalProvider()
-        await provider.server.start_server()
-        port = unused_port()
-        known = Provider(provider.issuer, CLIENT, f"http://127.0.0.1:{port}", SECRET)
-        oidc = Oidc(known, Sessions(roles, SECRET))
-        app = create_app(Sources(ArrayStore()), Login(token="t", sessions=True), oidc=oidc)
-        jar = CookieJar(unsafe=True)  # of an address, not a name
-        try:
-            async with TestClient(TestServer(app, port=port), cookie_jar=jar) as client:
-                await use(client, provider)
-        finally:
-            await provider.server.close()
-
-    asyncio.run(start())
+@asynccontextmanager
+async def run(roles: Roles = TRIAGE) -> AsyncIterator[tuple[Client, LocalProvider]]:
+    provider = LocalProvider()
+    await provider.server.start_server()
+    port = unused_port()
+    known = Provider(provider.issuer, CLIENT, f"http://127.0.0.1:{port}", SECRET)
+    oidc = Oidc(known, Sessions(roles, SECRET))
+    app = create_app(Sources(ArrayStore()), Login(token="t", sessions=True), oidc=oidc)
+    jar = CookieJar(unsafe=True)  # of an address, not a name
+    try:
+        async with TestClient(TestServer(app, port=port), cookie_jar=jar) as client:
+            yield client, provider
+    finally:
+        await provider.server.close()
 
 
 async def callback(client: Client, back: str = "/services") -> str:
@@ -60,8 +58,8 @@ async def status(client: Client, path: str) -> int:
     return (await client.get(path, headers=PAGE, allow_redirects=False)).status
 
 
-def test_a_person_logs_in_comes_where_they_wanted_and_logs_out() -> None:
-    async def use(client: Client, provider: LocalProvider) -> None:
+async def test_a_person_logs_in_comes_where_they_wanted_and_logs_out() -> None:
+    async with run() as (client, provider):
         page = await client.get("/services?sort=name", headers=PAGE)
         assert (page.status, page.url.path_qs) == (200, "/services?sort=name")
         text = await page.text()
@@ -75,15 +73,12 @@ def test_a_person_logs_in_comes_where_they_wanted_and_logs_out() -> None:
         kept = {"Cookie": f"smidgen-session={cookie.value}"}  # by somebody who copied it
         assert (await client.get("/api/v1/services", headers=kept)).status == 401
 
-    run(use)
 
-
-def test_a_session_lasts_an_hour_and_the_provider_begins_the_next_one(
+async def test_a_session_lasts_an_hour_and_the_provider_begins_the_next_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """No other dashboard knows that somebody has logged out, nor this one that they have left a group."""
-
-    async def use(client: Client, provider: LocalProvider) -> None:
+    async with run() as (client, provider):
         assert "read only" not in await (await client.get("/services", headers=PAGE)).text()
         provider.claims["groups"] = []
         assert "read only" not in await (await client.get("/services", headers=PAGE)).text()
@@ -94,8 +89,6 @@ def test_a_session_lasts_an_hour_and_the_provider_begins_the_next_one(
         page = await client.get("/services", headers=PAGE)
         assert (page.status, "read only" in await page.text()) == (200, True)
 
-    run(use)
-
 
 class _Later(datetime):
     @classmethod
@@ -103,8 +96,8 @@ class _Later(datetime):
         return cls.fromtimestamp(time.time() + 3601, tz)
 
 
-def test_a_session_is_in_a_cookie_that_no_script_and_no_other_site_has() -> None:
-    async def use(client: Client, provider: LocalProvider) -> None:
+async def test_a_session_is_in_a_cookie_that_no_script_and_no_other_site_has() -> None:
+    async with run() as (client, provider):
         answer = await client.get(await callback(client), allow_redirects=False)
         cookies = answer.headers.getall("Set-Cookie")
         (session,) = [one for one in cookies if one.startswith("smidgen-session=")]
@@ -117,8 +110,6 @@ def test_a_session_is_in_a_cookie_that_no_script_and_no_other_site_has() -> None
         assert (await client.get("/api/v1/services")).status == 401
         assert (await client.get("/api/v1/services", headers={"Authorization": "Bearer t"})).status == 200
 
-    run(use)
-
 
 @pytest.mark.parametrize(
     ("groups", "roles", "reads", "answers"),
@@ -130,20 +121,18 @@ def test_a_session_is_in_a_cookie_that_no_script_and_no_other_site_has() -> None
         ([], Roles(triage=frozenset({"ada@example.org"})), True, True),
     ],
 )
-def test_groups_say_who_reads_and_who_answers(
+async def test_groups_say_who_reads_and_who_answers(
     groups: list[str], roles: Roles, reads: bool, answers: bool
 ) -> None:
-    async def use(client: Client, provider: LocalProvider) -> None:
+    async with run(roles) as (client, provider):
         provider.claims["groups"] = groups
         page = await client.get("/regressions", headers=PAGE)
         assert page.status == (200 if reads else 403)
         assert ("read only" in await page.text()) is not answers
 
-    run(use, roles)
 
-
-def test_a_wrong_state_and_an_answer_to_another_browser_are_refused() -> None:
-    async def use(client: Client, provider: LocalProvider) -> None:
+async def test_a_wrong_state_and_an_answer_to_another_browser_are_refused() -> None:
+    async with run() as (client, provider):
         path = await callback(client)
         state = parse_qs(urlsplit(path).query)["state"][0]
         assert await status(client, path.replace(state, "guessed")) == 403
@@ -151,11 +140,9 @@ def test_a_wrong_state_and_an_answer_to_another_browser_are_refused() -> None:
         assert await status(client, path) == 403
         assert await status(client, "/login/callback?error=access_denied") == 403
 
-    run(use)
 
-
-def test_an_answer_that_was_used_is_refused_though_its_cookie_is_there() -> None:
-    async def use(client: Client, provider: LocalProvider) -> None:
+async def test_an_answer_that_was_used_is_refused_though_its_cookie_is_there() -> None:
+    async with run() as (client, provider):
         path = await callback(client)
         cookies = client.session.cookie_jar.filter_cookies(client.make_url("/"))
         again = {"Cookie": f"smidgen-login={cookies['smidgen-login'].value}", **PAGE}
@@ -165,8 +152,6 @@ def test_an_answer_that_was_used_is_refused_though_its_cookie_is_there() -> None
         other = await callback(client)  # the code of one login in the answer to another
         code, used = (parse_qs(urlsplit(one).query)["code"][0] for one in (other, path))
         assert await status(client, other.replace(code, used)) == 502
-
-    run(use)
 
 
 HOUR_AGO = int(time.time()) - 3600
@@ -184,13 +169,11 @@ HOUR_AGO = int(time.time()) - 3600
         pytest.param({"exp": None}, id="without an end"),
     ],
 )
-def test_a_token_that_says_something_else_is_not_believed(changed: dict[str, Any]) -> None:
-    async def use(client: Client, provider: LocalProvider) -> None:
+async def test_a_token_that_says_something_else_is_not_believed(changed: dict[str, Any]) -> None:
+    async with run() as (client, provider):
         provider.changed = changed
         assert await status(client, await callback(client)) == 403
         assert (await client.get("/api/v1/services")).status == 401
-
-    run(use)
 
 
 def _unsigned(claims: dict[str, Any]) -> str:
@@ -210,14 +193,12 @@ def _by_an_unknown_key(claims: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("sign", [_unsigned, _by_the_client, _by_another_key, _by_an_unknown_key])
-def test_a_token_that_the_provider_did_not_sign_is_not_believed(
+async def test_a_token_that_the_provider_did_not_sign_is_not_believed(
     sign: Callable[[dict[str, Any]], str],
 ) -> None:
-    async def use(client: Client, provider: LocalProvider) -> None:
+    async with run() as (client, provider):
         provider.sign = sign
         assert await status(client, await callback(client)) == 403
-
-    run(use)
 
 
 @pytest.mark.parametrize(
@@ -232,14 +213,12 @@ def test_a_token_that_the_provider_did_not_sign_is_not_believed(
         "",
     ],
 )
-def test_a_login_leads_nowhere_else(text: str) -> None:
-    async def use(client: Client, provider: LocalProvider) -> None:
-        answer = await client.get(await callback(client, text), allow_redirects=False)
-        assert answer.headers["Location"] == "/regressions"
-
+async def test_a_login_leads_nowhere_else(text: str) -> None:
     assert own_path(text) == "/regressions"
     assert own_path("/services?a=b") == "/services?a=b"
-    run(use)
+    async with run() as (client, provider):
+        answer = await client.get(await callback(client, text), allow_redirects=False)
+        assert answer.headers["Location"] == "/regressions"
 
 
 def test_who_somebody_is() -> None:

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import asyncio
-
 import numpy as np
 import pytest
 
@@ -109,7 +107,7 @@ def test_a_service_says_what_keeps_it_from_being_judged() -> None:
 
 
 @pytest.mark.slow
-def test_a_regression_that_is_newer_than_the_snapshot_is_looked_for(
+async def test_a_regression_that_is_newer_than_the_snapshot_is_looked_for(
     looked_into: tuple[ArrayStore, float],
 ) -> None:
     """Whoever follows an alert at once sees its page; ids that nobody has are looked for once a second."""
@@ -117,16 +115,12 @@ def test_a_regression_that_is_newer_than_the_snapshot_is_looked_for(
     moment = [end]
     site = Site(Sources(store, {WEEKLY.name: WEEKLY}, clock=lambda: moment[0]), Login())
     (event, *_) = [row["id"] for row in store.rows(RowQuery("regressions", None))]
-
-    async def find() -> None:
-        assert await site.find("none") is None
-        version = site.board.snapshot.version
-        found = await site.find(event)
-        assert found
-        assert found.id == event
-        site.board.snapshot = Snapshot(version=version)
-        assert await site.find(event) is None  # within the second
-        moment[0] += 1.0
-        assert await site.find(event)
-
-    asyncio.run(find())
+    assert await site.find("none") is None
+    version = site.board.snapshot.version
+    found = await site.find(event)
+    assert found
+    assert found.id == event
+    site.board.snapshot = Snapshot(version=version)
+    assert await site.find(event) is None  # within the second
+    moment[0] += 1.0
+    assert await site.find(event)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -17,7 +17,6 @@ from pipeline.views.dashboard.requests import difference_of
 from pipeline.views.dashboard.words import breakable
 from tests.support.new_release import COSTLIER, SERVICE, release
 
-Use = Callable[[TestClient[Any, Any], str], Awaitable[None]]
 STARTED = 1_790_000_000.0
 LINES = "https://git.invalid/{service}/{path}#L{line}"
 DIFF = "a.py\n-old\n+new\nb.py\n+more"
@@ -29,18 +28,17 @@ def found() -> tuple[ArrayStore, float]:
     return store, release(store, STARTED)
 
 
-def use(found: tuple[ArrayStore, float], asked: Use, without: tuple[str, ...] = ()) -> None:
-    """Ask a dashboard about the event; of some tables it has nothing."""
+@asynccontextmanager
+async def use(
+    found: tuple[ArrayStore, float], *without: str
+) -> AsyncIterator[tuple[TestClient[Any, Any], str]]:
+    """Yield a client of a dashboard, and the page of the event; of some tables there is nothing."""
     store, end = found
     (row,) = store.rows(RowQuery("regressions", SERVICE))
-
-    async def start() -> None:
-        shown: Any = _Without(store, without) if without else store
-        sources = Sources(shown, known_workloads([]), clock=lambda: end + 60.0, source_url=LINES)
-        async with TestClient(TestServer(create_app(sources, Login()))) as client:
-            await asked(client, f"/regressions/{row['id']}")
-
-    asyncio.run(start())
+    shown: Any = _Without(store, without) if without else store
+    sources = Sources(shown, known_workloads([]), clock=lambda: end + 60.0, source_url=LINES)
+    async with TestClient(TestServer(create_app(sources, Login()))) as client:
+        yield client, f"/regressions/{row['id']}"
 
 
 class _Without:
@@ -59,10 +57,10 @@ async def read(client: TestClient[Any, Any], path: str, status: int = 200) -> st
     return await answer.text()
 
 
-def test_the_page_names_requests_at_once_and_what_takes_long_as_a_part(
+async def test_the_page_names_requests_at_once_and_what_takes_long_as_a_part(
     found: tuple[ArrayStore, float],
 ) -> None:
-    async def asked(client: TestClient[Any, Any], page: str) -> None:
+    async with use(found) as (client, page):
         text = await read(client, page)
         assert "Requests that cost more" in text
         assert f'{breakable(COSTLIER)}</code></strong> <span class="meta">100 %</span>' in text
@@ -70,11 +68,9 @@ def test_the_page_names_requests_at_once_and_what_takes_long_as_a_part(
         series = await (await client.get(f"{page}/series.json")).json()
         assert None not in series["data"][0]["y"][:-1]  # windows are periods, and so have points
 
-    use(found, asked)
 
-
-def test_the_part_has_load_models_and_code(found: tuple[ArrayStore, float]) -> None:
-    async def asked(client: TestClient[Any, Any], page: str) -> None:
+async def test_the_part_has_load_models_and_code(found: tuple[ArrayStore, float]) -> None:
+    async with use(found) as (client, page):
         text = await read(client, f"{page}/requests")
         assert text.count('type="application/json"') == 3
         for part in ("by the costs of v41", "measured less the model of v42", "requests a minute"):
@@ -87,22 +83,16 @@ def test_the_part_has_load_models_and_code(found: tuple[ArrayStore, float]) -> N
         assert "<script>alert" not in text
         assert "<b>price" not in text
 
-    use(found, asked)
 
-
-def test_what_the_store_has_forgotten_is_said(found: tuple[ArrayStore, float]) -> None:
-    async def asked(client: TestClient[Any, Any], page: str) -> None:
+@pytest.mark.parametrize("verb", ["counts", "series"])
+async def test_what_the_store_has_forgotten_is_said(found: tuple[ArrayStore, float], verb: str) -> None:
+    async with use(found, verb) as (client, page):
         assert "no longer has the requests" in await read(client, f"{page}/requests")
 
-    use(found, asked, without=("counts",))
-    use(found, asked, without=("series",))
 
-
-def test_an_event_that_is_not_there_has_no_part(found: tuple[ArrayStore, float]) -> None:
-    async def asked(client: TestClient[Any, Any], _: str) -> None:
+async def test_an_event_that_is_not_there_has_no_part(found: tuple[ArrayStore, float]) -> None:
+    async with use(found) as (client, _):
         await read(client, "/regressions/none/requests", status=404)
-
-    use(found, asked)
 
 
 @pytest.mark.parametrize(

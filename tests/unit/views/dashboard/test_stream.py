@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -18,12 +19,10 @@ from pipeline.views.dashboard.site import SITE
 Client = TestClient[Any, Any]
 
 
-def run(use: Callable[[Client], Awaitable[None]]) -> None:
-    async def start() -> None:
-        async with TestClient(TestServer(create_app(Sources(ArrayStore())))) as client:
-            await use(client)
-
-    asyncio.run(asyncio.wait_for(start(), 60))
+@asynccontextmanager
+async def run() -> AsyncIterator[Client]:
+    async with asyncio.timeout(60), TestClient(TestServer(create_app(Sources(ArrayStore())))) as client:
+        yield client
 
 
 async def event(content: StreamReader) -> tuple[str, Any]:
@@ -32,35 +31,30 @@ async def event(content: StreamReader) -> tuple[str, Any]:
     return found["event"], orjson.loads(found["data"])
 
 
-def test_a_page_hears_of_the_snapshot_and_of_each_change(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_page_hears_of_the_snapshot_and_of_each_change(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "BEAT_S", 0.05)
-
-    async def use(client: Client) -> None:
-        async with client.get("/stream") as answer:
-            assert answer.content_type == "text/event-stream"
-            assert "script-src 'self'" in answer.headers["Content-Security-Policy"]
-            assert await answer.content.readuntil(b"\n\n") == b"retry: 3000\n\n"
-            kind, said = await event(answer.content)
-            assert (kind, said["open"]) == ("changed", 0)
-            assert (await event(answer.content))[0] == "beat"
-            site = client.app[SITE]
-            site.board.snapshot = replace(Snapshot(), version=said["version"] + 1)
-            site.stream.publish()
-            while (heard := await event(answer.content))[0] == "beat":
-                pass
-            assert heard[1]["version"] == said["version"] + 1
-
-    run(use)
+    async with run() as client, client.get("/stream") as answer:
+        assert answer.content_type == "text/event-stream"
+        assert "script-src 'self'" in answer.headers["Content-Security-Policy"]
+        assert await answer.content.readuntil(b"\n\n") == b"retry: 3000\n\n"
+        kind, said = await event(answer.content)
+        assert (kind, said["open"]) == ("changed", 0)
+        assert (await event(answer.content))[0] == "beat"
+        site = client.app[SITE]
+        site.board.snapshot = replace(Snapshot(), version=said["version"] + 1)
+        site.stream.publish()
+        while (heard := await event(answer.content))[0] == "beat":
+            pass
+        assert heard[1]["version"] == said["version"] + 1
 
 
 @pytest.mark.parametrize("bound", ["MOST_CLIENTS", "MOST_OF_ONE"])
-def test_more_pages_than_may_listen_are_sent_away_until_one_leaves(
+async def test_more_pages_than_may_listen_are_sent_away_until_one_leaves(
     monkeypatch: pytest.MonkeyPatch, bound: str
 ) -> None:
     monkeypatch.setattr(stream, bound, 1)
     monkeypatch.setattr(stream, "BEAT_S", 0.05)
-
-    async def use(client: Client) -> None:
+    async with run() as client:
         async with client.get("/stream") as first:
             assert first.status == 200
             assert (await client.get("/stream")).status == 503
@@ -70,28 +64,19 @@ def test_more_pages_than_may_listen_are_sent_away_until_one_leaves(
             if again.status == 200:
                 return
 
-    run(use)
 
-
-def test_a_stream_ends_by_itself_so_that_a_login_that_is_over_hears_no_more(
+async def test_a_stream_ends_by_itself_so_that_a_login_that_is_over_hears_no_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(stream, "LONGEST_S", 0.05)
-
-    async def use(client: Client) -> None:
-        async with client.get("/stream") as answer:
-            assert answer.status == 200
-            assert (await answer.content.read()).startswith(b"retry: 3000")
-
-    run(use)
+    async with run() as client, client.get("/stream") as answer:
+        assert answer.status == 200
+        assert (await answer.content.read()).startswith(b"retry: 3000")
 
 
-def test_a_stream_ends_with_the_server() -> None:
-    async def use(client: Client) -> None:
-        async with client.get("/stream") as answer:
-            await answer.content.readuntil(b"\n\n")
-            client.app[SITE].stream.close()
-            while await answer.content.readline():
-                pass
-
-    run(use)
+async def test_a_stream_ends_with_the_server() -> None:
+    async with run() as client, client.get("/stream") as answer:
+        await answer.content.readuntil(b"\n\n")
+        client.app[SITE].stream.close()
+        while await answer.content.readline():
+            pass

@@ -61,16 +61,27 @@ def test_a_change_is_no_share_of_a_rise(code: str, numbers: str) -> None:
     assert dropped(Link(code, 1.0, 1.0).joined("som_dedup", ["a"])).numbers == numbers
 
 
-def test_what_was_compared_with_nothing_says_so() -> None:
-    reported = passed(Decision("pairwise_dedup", True, 0.0, 0.7, "nothing"))
-    assert reported.answer == "nothing to compare with"
-    assert reported.numbers.startswith("0 against 0.7 (")
-
-
-def test_what_stands_for_a_group_says_so() -> None:
-    reported = passed(build_decision("som_dedup", 3.0, 1.0))
-    assert reported.answer == "it stands for its group"
-    assert reported.numbers == "3 against 1 (candidates of its group, itself counted)"
+@pytest.mark.parametrize(
+    ("decision", "answer", "numbers"),
+    [
+        (Decision("pairwise_dedup", True, 0.0, 0.7, "nothing"), "nothing to compare with", "0 against 0.7 ("),
+        (
+            build_decision("som_dedup", 3.0, 1.0),
+            "it stands for its group",
+            "3 against 1 (candidates of its group, itself counted)",
+        ),
+        (build_decision("same_regression", 0.0, 0.0), "no earlier scan passed it on", ""),
+        (
+            build_decision("same_regression", 0.04, 0.03),
+            "it goes well beyond what an earlier scan passed on",
+            "",
+        ),
+    ],
+)
+def test_what_a_step_says_of_what_it_passes(decision: Decision, answer: str, numbers: str) -> None:
+    reported = passed(decision)
+    assert reported.answer == answer
+    assert reported.numbers.startswith(numbers)
 
 
 def test_a_step_that_passes_a_candidate_says_why_if_it_has_a_reason_for_it() -> None:
@@ -103,19 +114,6 @@ def test_a_domain_rose_only_where_there_is_one(
     reported = passed(build_decision("cost_shift", *numbers), *domains)
     assert reported.answer == answer
     assert bool(reported.numbers) is bool(domains)
-
-
-@pytest.mark.parametrize(
-    ("numbers", "answer"),
-    [
-        ((0.0, 0.0), "no earlier scan passed it on"),
-        ((0.04, 0.03), "it goes well beyond what an earlier scan passed on"),
-    ],
-)
-def test_what_is_new_and_what_goes_beyond_are_distinguished(
-    numbers: tuple[float, float], answer: str
-) -> None:
-    assert passed(build_decision("same_regression", *numbers)).answer == answer
 
 
 def test_what_has_escalated_is_above_its_bound_and_says_why_that_is_no_news() -> None:

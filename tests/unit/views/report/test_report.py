@@ -13,6 +13,7 @@ import pytest
 from pipeline.messages.events import regression_event
 from pipeline.model import (
     AppliedSilence,
+    Candidate,
     Change,
     CostlierRequests,
     DomainDecision,
@@ -157,41 +158,48 @@ def test_factors_are_drawn_and_explained(live: Workload) -> None:
     assert re.findall(r'rect width="(\d+)%"', table) == ["98", "100", "40"]
 
 
+THROUGHPUT = candidate("throughput", "service", before=1500.0, after=1312.5)
+
+
 @pytest.mark.parametrize(
-    ("servers", "reported"),
-    [(500_000.0, "servers it takes 40,000 of 500,000"), (2.0, "servers it takes 0.16 of 2")],
+    ("found", "servers", "texts"),
+    [
+        pytest.param(candidate(), 500_000.0, ["servers it takes 40,000 of 500,000"], id="waste"),
+        pytest.param(candidate(), 2.0, ["servers it takes 0.16 of 2"], id="waste of few servers"),
+        pytest.param(
+            candidate(before=0.0001, after=0.00015),
+            None,
+            ["went from 0.01 % to 0.015 %", "+0.005 points"],
+            id="the smallest have digits",
+        ),
+        pytest.param(
+            THROUGHPUT, None, ["throughput went from 1500 to 1312", "-187.5"], id="metrics keep their unit"
+        ),
+        pytest.param(candidate(before=0.0), None, ["relative new p-value"], id="not there before"),
+        pytest.param(candidate(before=1e-18), None, ["relative new p-value"], id="hardly there before"),
+    ],
 )
-def test_the_waste_is_reported_in_servers(live: Workload, servers: float, reported: str) -> None:
-    assert reported in visible(page(replace(regression(candidate()), servers=servers), live))
+def test_sizes(live: Workload, found: Candidate, servers: float | None, texts: list[str]) -> None:
+    matrix = series((found.metric_kind, found.metric))
+    if found.metric_kind == "service":
+        matrix = replace(matrix, totals=np.ones(60))
+    shown = visible(page(replace(regression(found), servers=servers), live, matrix))
+    assert [text for text in texts if text not in shown] == []
+    assert "1312 CPU" not in shown
 
 
-def test_what_is_not_known_is_not_reported(live: Workload) -> None:
+def test_what_is_not_known_is_not_reported_and_a_group_that_was_cut_says_so(live: Workload) -> None:
     """Also an event from before there were domains, stacks and servers."""
-    event = regression_event(regression(candidate()))
+    event = regression_event(regression(candidate(group=(candidate("/a", "endpoint"),))))
+    matrix = series(("subroutine", "shop.rank"))
+    event["data"]["group_size"] = 700
+    shown = visible(render_report(ReportData(event, scan_windows(event, live), matrix, STACKS)))
+    assert "And 699 more, which the event leaves out." in shown
     for added in ("cost_domains", "stacks", "servers", "waste_servers", "group_size"):
         del event["data"][added]
-    matrix = series(("subroutine", "shop.rank"))
     shown = visible(render_report(ReportData(event, scan_windows(event, live), matrix, STACKS)))
-
     for absent in ("Cost domains", "Which stacks changed", "servers it takes"):
         assert absent not in shown
-
-
-def test_a_group_that_was_cut_says_so(live: Workload) -> None:
-    event = regression_event(regression(candidate(group=(candidate("/a", "endpoint"),))))
-    event["data"]["group_size"] = 700
-    matrix = series(("subroutine", "shop.rank"))
-
-    shown = visible(render_report(ReportData(event, scan_windows(event, live), matrix, STACKS)))
-
-    assert "And 699 more, which the event leaves out." in shown
-
-
-def test_the_smallest_regressions_have_digits(live: Workload) -> None:
-    shown = visible(page(regression(candidate(before=0.0001, after=0.00015)), live))
-
-    assert "went from 0.01 % to 0.015 %" in shown
-    assert "+0.005 points" in shown
 
 
 def test_a_page_needs_no_network(live: Workload) -> None:
@@ -236,18 +244,15 @@ def test_labels_in_plots_carry_no_markup(live: Workload) -> None:
     assert json.loads('"' + re.findall(r'"([^"]*bold[^"]*)"', call)[0] + '"') == "&lt;b&gt;bold&lt;/b&gt;"
 
 
-def test_without_stacks_there_are_no_flame_graphs(live: Workload) -> None:
+def test_without_stacks_there_are_no_flame_graphs_and_a_series_that_is_gone_is_said_to_be(
+    live: Workload,
+) -> None:
     text = page(regression(candidate()), live, stacks=NO_STACKS)
-
     assert plots(text) == ["series"]
     assert "No change was deployed just before it" in visible(text)
-
-
-def test_a_series_that_is_gone_is_said_to_be(live: Workload) -> None:
-    text = page(regression(candidate()), live, series(("endpoint", "/other")), NO_STACKS)
-
-    assert plots(text) == []
-    assert "no longer has this series" in visible(text)
+    gone = page(regression(candidate()), live, series(("endpoint", "/other")), NO_STACKS)
+    assert plots(gone) == []
+    assert "no longer has this series" in visible(gone)
 
 
 def test_windows_without_samples_leave_a_gap(live: Workload) -> None:
@@ -258,19 +263,3 @@ def test_windows_without_samples_leave_a_gap(live: Workload) -> None:
 
     assert plots(text)[0] == "series"
     assert "NaN" not in text[text.rindex("Plotly.newPlot") :]
-
-
-def test_service_metrics_keep_their_unit(live: Workload) -> None:
-    found = candidate("throughput", "service", before=1500.0, after=1312.5)
-    matrix = replace(series(("service", "throughput")), totals=np.ones(60))
-
-    shown = visible(page(regression(found), live, matrix, NO_STACKS))
-
-    assert "throughput went from 1500 to 1312 CPU" not in shown
-    assert "throughput went from 1500 to 1312" in shown
-    assert "-187.5" in shown
-
-
-@pytest.mark.parametrize("before", [0.0, 1e-18])
-def test_what_did_not_exist_before_is_new(live: Workload, before: float) -> None:
-    assert "relative new p-value" in visible(page(regression(candidate(before=before)), live))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pipeline.model import FloatArray
 from pipeline.views.report.chart import describe_study
-from pipeline.views.report.study import study
+from pipeline.views.report.study import Study, study
 from pipeline.views.report.windows import Line, ScanWindows
 from tests.support.fleets import START
 
@@ -64,6 +65,12 @@ def test_a_change_without_data_after_it_has_no_line(change: int) -> None:
 
 
 WINDOWS = ScanWindows(600.0, START, START + 60_000, START + 84_000, START + 90_000)
+STEP = np.where(np.arange(150) < 120, 1.0, 2.0) + 0.01 * (np.arange(150) % 3)
+
+
+def studied(values: FloatArray, change: int = 120) -> Study:
+    line = Line(START + 600 * np.arange(len(values), dtype=np.float64), values, ratio=False)
+    return study(line, np.ones(len(values)), WINDOWS, change_time=START + change * 600.0, rising=True)
 
 
 @pytest.mark.parametrize(
@@ -80,35 +87,20 @@ def test_went_away_is_judged_where_there_is_something_to_compare(
     points: int, change: int, judged: bool
 ) -> None:
     values = np.where(np.arange(points) < change, 1.0, 2.0) + 0.01 * (np.arange(points) % 3)
-    line = Line(START + 600 * np.arange(points, dtype=np.float64), values, ratio=False)
-    seen = study(line, np.ones(points), WINDOWS, change_time=START + change * 600.0, rising=True)
-    assert (seen.went_away is not None) is judged
+    assert (studied(values, change).went_away is not None) is judged
 
 
 def test_what_follows_the_scan_is_left_out() -> None:
-    values = np.where(np.arange(150) < 120, 1.0, 2.0) + 0.01 * (np.arange(150) % 3)
-    later = np.concatenate([values, np.full(50, 99.0)])
-    scanned, longer = (
-        study(
-            Line(START + 600 * np.arange(len(each), dtype=np.float64), each, ratio=False),
-            np.ones(len(each)),
-            WINDOWS,
-            change_time=START + 120 * 600.0,
-            rising=True,
-        )
-        for each in (values, later)
-    )
+    scanned, longer = (studied(each) for each in (STEP, np.concatenate([STEP, np.full(50, 99.0)])))
     assert scanned.went_away == longer.went_away
     assert scanned.rise == longer.rise
-    for one, other in zip(scanned.lines, longer.lines, strict=True):
-        np.testing.assert_array_equal(one, other)
+    for line, of_longer in zip(scanned.lines, longer.lines, strict=True):
+        np.testing.assert_array_equal(line, of_longer)
 
 
 def test_a_steady_rise_after_the_change_by_hand() -> None:
     # From the change on 0.5 a window: over thirty windows 29 times as much.
-    values = np.where(np.arange(150) < 120, 1.0, 3.0 + 0.5 * (np.arange(150) - 120))
-    line = Line(START + 600 * np.arange(150, dtype=np.float64), values, ratio=False)
-    seen = study(line, np.ones(150), WINDOWS, change_time=START + 120 * 600.0, rising=True)
+    seen = studied(np.where(np.arange(150) < 120, 1.0, 3.0 + 0.5 * (np.arange(150) - 120)))
     assert seen.rise == pytest.approx(14.5)
     assert seen.lines[0][[120, 149]] == pytest.approx([3.0, 17.5])
     assert np.isnan(seen.lines[1]).sum() == 90  # as far before the change as after it

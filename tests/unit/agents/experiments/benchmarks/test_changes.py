@@ -28,9 +28,14 @@ def noisy(commits: int, seed: int, step: float = 0.0, at: int = 0) -> FloatArray
     ("step", "more", "worse"),
     [(6.0, False, True), (-6.0, False, False), (6.0, True, False), (-6.0, True, True)],
 )
-def test_a_step_is_found_with_its_commit_and_direction(step: float, more: bool, worse: bool) -> None:  # noqa: FBT001
-    (change,) = find_changes([series(noisy(60, 1, step, 40), more=more)])
-    assert (change.first, change.index, change.last) == (39, 40, 40)
+@pytest.mark.parametrize("unmeasured", [0, 3])
+def test_a_step_is_found_with_its_suspects_and_direction(
+    step: float, more: bool, worse: bool, unmeasured: int
+) -> None:
+    values = noisy(60, 1, step, 40)
+    values[40 - unmeasured : 40] = np.nan
+    (change,) = find_changes([series(values, more=more)])
+    assert (change.first, change.index, change.last) == (39 - unmeasured, 40, 40)
     assert change.worse is worse
     assert change.relative == pytest.approx(step / 100, abs=0.01)
 
@@ -50,13 +55,6 @@ def test_the_suspects_hold_the_commit_as_often_as_they_say() -> None:
 def test_suites_that_do_not_change_are_hardly_ever_reported() -> None:
     suites = [[series(noisy(60, 100 * suite + one)) for one in range(20)] for suite in range(10)]
     assert sum(bool(find_changes(suite)) for suite in suites) <= 2
-
-
-def test_commits_that_were_not_measured_are_suspected_too() -> None:
-    values = noisy(60, 1, 6.0, 40)
-    values[37:40] = np.nan
-    (change,) = find_changes([series(values)])
-    assert (change.first, change.last) == (36, 40)
 
 
 def test_an_outlier_and_few_commits_are_no_change() -> None:
@@ -91,11 +89,13 @@ def test_runs_of_a_commit_are_repetitions_and_files_are_in_order(tmp_path: Path)
     assert arrange(read_results(paths[::-1]).runs).commits == ("abcdef1", "abcdef2")
 
 
-def test_hidden_folders_are_left_out_but_those_of_results(tmp_path: Path) -> None:
+def test_hidden_folders_and_what_is_no_file_are_left_out_but_folders_of_results(tmp_path: Path) -> None:
     for name in (".git", ".venv/lib", ".benchmarks/Linux", "sub"):
         folder = tmp_path / name
         folder.mkdir(parents=True)
         written(folder, 0, "abcdef1", 1.0)
+    (tmp_path / "gone.json").symlink_to(tmp_path / "nowhere")
+    os.mkfifo(tmp_path / "pipe.json")
     reading = read_results([tmp_path])
     assert (len(reading.runs), reading.unknown) == (2, [])
     assert len(read_results([tmp_path / ".git"]).runs) == 1  # it was asked for
@@ -108,13 +108,6 @@ def test_times_give_the_order_and_git_does_if_it_is_asked(tmp_path: Path) -> Non
     assert arrange(runs).commits == ("abcdef2", "abcdef3", "abcdef1")
     order = ["abcdef3" + "0" * 33, "abcdef1" + "0" * 33]
     assert arrange(runs, order).commits == tuple(order)
-
-
-def test_what_is_no_file_in_a_folder_is_passed_over(tmp_path: Path) -> None:
-    written(tmp_path, 1, "abcdef1", 1.0)
-    (tmp_path / "gone.json").symlink_to(tmp_path / "nowhere")
-    os.mkfifo(tmp_path / "pipe.json")
-    assert len(read_results([tmp_path]).runs) == 1
 
 
 @pytest.mark.parametrize("content", [b"hello", b"\xff\xfe", b"{}"])

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agents.experiments.benchmarks.results import Content, commit_of, find_format, moment_of
+from agents.experiments.benchmarks.results import Content, Results, commit_of, find_format, moment_of
 
 SHA = "0f3c2a9d1b4e5f60718293a4b5c6d7e8f9012345"
 
@@ -77,150 +78,102 @@ PASS
 BENCHER = "test sort ... bench:       1,234 ns/iter (+/- 56)\ntest other ... bench: many\n"
 
 
-def lines(documents: list[Any]) -> str:
-    return "\n".join(map(json.dumps, documents))
+Measured = tuple[str, str, tuple[float, ...]]
+NO_COMMIT = ("", math.nan, 0)
+FILES: Mapping[str, tuple[str, str, list[Measured], tuple[str, float, int]]] = {
+    "pytest-benchmark": (
+        "a",
+        json.dumps(PYTEST),
+        [("t.py::sum", "s", (1.0, 2.0, 3.0))],
+        (SHA, 1767326400.0, 0),
+    ),
+    "google-benchmark": (
+        "a",
+        json.dumps(GOOGLE),
+        [("BM_a/8", "us", (5.0, 6.0)), ("BM_a/8", "items/s", (9.0, 8.0))],
+        ("", 1767323045.0, 0),
+    ),
+    "jmh": (
+        "a",
+        json.dumps(JMH),
+        [("a.B.c[n=8]", "ops/ms", (2.0, 3.0, 2.5)), ("a.B.d", "us/op", (4.0,))],
+        NO_COMMIT,
+    ),
+    "hyperfine": ("a", json.dumps(HYPERFINE), [("ls", "s", (1.0, 3.0)), ("cd", "s", (5.0,))], NO_COMMIT),
+    "asv": (
+        "a",
+        json.dumps(ASV),
+        [("suite.sum[1]", "", (1.5,)), ("suite.one", "", (7.0,))],
+        (SHA, 1767323045.0, 0),
+    ),
+    "criterion": (
+        "target/criterion/sort/ten/new/estimates.json",
+        json.dumps(ESTIMATES),
+        [("sort/ten", "ns", (8.0,))],
+        NO_COMMIT,
+    ),
+    "cargo-criterion": ("a", "\n".join(map(json.dumps, CARGO)), [("sort/10", "ns", (3.0,))], NO_COMMIT),
+    "critcmp": ("a", json.dumps(CRITCMP), [("sort", "ns", (4.0,))], (SHA[:9], math.nan, 0)),
+    "go": (
+        "a",
+        GO,
+        [
+            ("BenchmarkSum/n=8", "ns", (1234.5, 1236.5)),
+            ("BenchmarkSum/n=8", "B", (16.0, 16.0)),
+            ("BenchmarkSum/n=8", "allocations", (2.0, 2.0)),
+            ("BenchmarkCopy", "ns", (10.0,)),
+            ("BenchmarkCopy", "MB/s", (800.0,)),
+        ],
+        ("", math.nan, 1),
+    ),
+    "bencher": ("a", BENCHER, [("sort", "ns", (1234.0,))], ("", math.nan, 1)),
+}
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "format_", "found", "commit", "time", "invalid"),
-    [
-        (
-            "a",
-            json.dumps(PYTEST),
-            "pytest-benchmark",
-            [("t.py::sum", "s", (1.0, 2.0, 3.0))],
-            SHA,
-            1767326400.0,
-            0,
-        ),
-        (
-            "a",
-            json.dumps(GOOGLE),
-            "google-benchmark",
-            [("BM_a/8", "us", (5.0, 6.0)), ("BM_a/8", "items/s", (9.0, 8.0))],
-            "",
-            1767323045.0,
-            0,
-        ),
-        (
-            "a",
-            json.dumps(JMH),
-            "jmh",
-            [("a.B.c[n=8]", "ops/ms", (2.0, 3.0, 2.5)), ("a.B.d", "us/op", (4.0,))],
-            "",
-            math.nan,
-            0,
-        ),
-        (
-            "a",
-            json.dumps(HYPERFINE),
-            "hyperfine",
-            [("ls", "s", (1.0, 3.0)), ("cd", "s", (5.0,))],
-            "",
-            math.nan,
-            0,
-        ),
-        (
-            "a",
-            json.dumps(ASV),
-            "asv",
-            [("suite.sum[1]", "", (1.5,)), ("suite.one", "", (7.0,))],
-            SHA,
-            1767323045.0,
-            0,
-        ),
-        (
-            "target/criterion/sort/ten/new/estimates.json",
-            json.dumps(ESTIMATES),
-            "criterion",
-            [("sort/ten", "ns", (8.0,))],
-            "",
-            math.nan,
-            0,
-        ),
-        ("a", lines(CARGO), "cargo-criterion", [("sort/10", "ns", (3.0,))], "", math.nan, 0),
-        ("a", json.dumps(CRITCMP), "critcmp", [("sort", "ns", (4.0,))], SHA[:9], math.nan, 0),
-        (
-            "a",
-            GO,
-            "go",
-            [
-                ("BenchmarkSum/n=8", "ns", (1234.5, 1236.5)),
-                ("BenchmarkSum/n=8", "B", (16.0, 16.0)),
-                ("BenchmarkSum/n=8", "allocations", (2.0, 2.0)),
-                ("BenchmarkCopy", "ns", (10.0,)),
-                ("BenchmarkCopy", "MB/s", (800.0,)),
-            ],
-            "",
-            math.nan,
-            1,
-        ),
-        ("a", BENCHER, "bencher", [("sort", "ns", (1234.0,))], "", math.nan, 1),
-    ],
-)
-def test_what_a_tool_writes_is_read(
-    name: str,
-    text: str,
-    format_: str,
-    found: list[tuple[str, str, tuple[float, ...]]],
-    commit: str,
-    time: float,
-    invalid: int,
-) -> None:
+def read(text: str, name: str = "a") -> tuple[str, Results]:
     content = Content.of(Path(name), text.encode())
     known = find_format(content)
     assert known
-    assert known.name == format_
-    results = known.read(content)
-    assert [(one.name, one.unit, one.values) for one in results.measurements] == found
+    return known.name, known.read(content)
+
+
+@pytest.mark.parametrize("tool", FILES)
+def test_what_a_tool_writes_is_read(tool: str) -> None:
+    name, text, measurements, (commit, time, invalid) = FILES[tool]
+    format_, results = read(text, name)
+    assert format_ == tool
+    assert [(each.name, each.unit, each.values) for each in results.measurements] == measurements
     assert (results.commit, results.invalid) == (commit, invalid)
-    assert results.time == time or math.isnan(results.time) and math.isnan(time)
+    assert results.time == pytest.approx(time, nan_ok=True)
+
+
+NAN_OF_GOOGLE = {
+    "context": {},
+    "benchmarks": [{"name": name, "cpu_time": t} for name, t in (("a", math.nan), ("b", 2))],
+}
+NAN_OF_ASV = {
+    "commit_hash": "a",
+    "result_columns": ["result", "params"],
+    "results": {"t": [[1.5, math.nan], [["1", "2"]]]},
+}
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("document", "measurements"),
     [
-        (
-            '{"commit_hash": "a", "result_columns": ["result", "params"],'
-            ' "results": {"t": [[1.5, NaN], [["1", "2"]]]}}',
-            [("t[1]", (1.5,))],
-        ),
-        (
-            '{"context": {}, "benchmarks": [{"name": "a", "cpu_time": NaN}, {"name": "b", "cpu_time": 2}]}',
-            [("b", (2.0,))],
-        ),
+        (NAN_OF_ASV, [("t[1]", (1.5,))]),
+        (NAN_OF_GOOGLE, [("b", (2.0,))]),
+        ([{"benchmark": "a", "primaryMetric": {"rawData": 5, "scoreUnit": "s"}}], []),
+        ({"commit_hash": "a", "results": {"t": [1]}, "result_columns": [["a"]]}, []),
+        ({"context": {}, "benchmarks": [{"name": ["a"], "cpu_time": 1.0}]}, []),
+        ({"context": {}, "benchmarks": [{"name": "a", "time_unit": {}, "cpu_time": "1"}]}, []),
     ],
 )
-def test_numbers_that_json_has_not_cost_no_file(
-    text: str, found: list[tuple[str, tuple[float, ...]]]
+def test_what_is_no_number_or_of_another_type_is_no_measurement(
+    document: object, measurements: list[tuple[str, tuple[float, ...]]]
 ) -> None:
-    content = Content.of(Path("a"), text.encode())
-    known = find_format(content)
-    assert known
-    assert [(one.name, one.values) for one in known.read(content).measurements] == found
-
-
-@pytest.mark.parametrize(
-    "document",
-    [
-        [{"benchmark": "a", "primaryMetric": {"rawData": 5, "scoreUnit": "s"}}],
-        {"commit_hash": "a", "results": {"t": [1]}, "result_columns": [["a"]]},
-        {"context": {}, "benchmarks": [{"name": ["a"], "cpu_time": 1.0}]},
-        {"context": {}, "benchmarks": [{"name": "a", "time_unit": {}, "cpu_time": "1"}]},
-    ],
-)
-def test_what_is_of_another_type_is_no_measurement(document: object) -> None:
-    content = Content.of(Path("a"), json.dumps(document).encode())
-    known = find_format(content)
-    assert known
-    assert not known.read(content).measurements
-
-
-@pytest.mark.parametrize(
-    "text", ["", "{}", "[]", "[1]", '{"results": 3}', "hello", "[[[", "null", "[NaN", "[NaN]"]
-)
-def test_what_holds_no_results_has_no_format(text: str) -> None:
-    assert find_format(Content.of(Path("a"), text.encode())) is None
+    _, results = read(json.dumps(document))
+    assert [(each.name, each.values) for each in results.measurements] == measurements
 
 
 @pytest.mark.parametrize(
@@ -233,17 +186,21 @@ def test_what_holds_no_results_has_no_format(text: str) -> None:
         {"fullname": "a", "stats": {"data": [1.0, 1e101]}},
         {"fullname": "a", "stats": {"data": [1e-101]}},
         {"fullname": "a", "stats": {"data": [True]}},
-        {"fullname": "a", "stats": 3},
         {"fullname": "a", "stats": {"data": {}}},
+        {"fullname": "a", "stats": 3},
         {"fullname": "", "stats": {"median": 1.0}},
     ],
 )
 def test_an_entry_without_a_measurement_is_counted(entry: dict[str, Any]) -> None:
-    text = json.dumps({**PYTEST, "benchmarks": [entry, 3]})
-    content = Content.of(Path("a"), text.encode())
-    known = find_format(content)
-    assert known
-    assert (known.read(content).measurements, known.read(content).invalid) == ([], 2)
+    _, results = read(json.dumps({**PYTEST, "benchmarks": [entry, 3]}))
+    assert (results.measurements, results.invalid) == ([], 2)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]", "[1]", '{"results": 3}', "hello", "[[[", "null", "[NaN", "[NaN]"]
+)
+def test_what_holds_no_results_has_no_format(text: str) -> None:
+    assert find_format(Content.of(Path("a"), text.encode())) is None
 
 
 @pytest.mark.parametrize(
@@ -269,12 +226,8 @@ def test_ids_of_commits_in_names(text: object, commit: str) -> None:
         (1_767_323_045, 1767323045.0),
         (1_767_323_045_000, 1767323045.0),
         ("2026-01-02T03:04:05Z", 1767323045.0),
+        *((value, math.nan) for value in (None, True, -3, "soon", [], math.nan)),
     ],
 )
 def test_moments(value: object, moment: float) -> None:
-    assert moment_of(value) == moment
-
-
-@pytest.mark.parametrize("value", [None, True, -3, "soon", [], math.nan])
-def test_what_is_no_moment(value: object) -> None:
-    assert math.isnan(moment_of(value))
+    assert moment_of(value) == pytest.approx(moment, nan_ok=True)

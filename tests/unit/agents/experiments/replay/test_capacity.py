@@ -45,13 +45,10 @@ def test_the_knee_is_where_the_objective_breaks(
     assert found.broke is broke
 
 
-def test_knees_are_compared_repeat_by_repeat() -> None:
-    found = compare_knees([100.0, 102.0, 98.0, 100.0], [90.0, 92.0, 88.0, 91.0])
-    assert found.difference == pytest.approx(-0.0975)
-    assert found.low < found.difference < found.high < 0
-    assert found.p_value < 0.01
-
-
-def test_one_repeat_has_no_interval() -> None:
-    found = compare_knees([100.0], [50.0])
-    assert (found.difference, found.low, found.high, found.p_value) == (-0.5, -math.inf, math.inf, 1.0)
+def test_knees_are_compared_repeat_by_repeat_and_one_repeat_has_no_interval() -> None:
+    several = compare_knees([100.0, 102.0, 98.0, 100.0], [90.0, 92.0, 88.0, 91.0])
+    assert several.difference == pytest.approx(-0.0975)
+    assert several.low < several.difference < several.high < 0
+    assert several.p_value < 0.01
+    alone = compare_knees([100.0], [50.0])
+    assert (alone.difference, alone.low, alone.high, alone.p_value) == (-0.5, -math.inf, math.inf, 1.0)

@@ -58,14 +58,11 @@ def test_answers_are_read_one_after_another(content: bytes, body: bytes) -> None
     assert all(answer.ended >= answer.sent > 0 for answer in found)
 
 
-def test_an_answer_may_end_with_its_connection() -> None:
-    (found,) = answers(OK + b"\r\nall of it", "GET", close=True)
-    assert (found.status, found.body) == (200, b"all of it")
-
-
-def test_an_answer_to_head_has_no_body() -> None:
-    (found,) = answers(OK + b"Content-Length: 7\r\nX-A: 1\r\nx-a: 2\r\n\r\n", "HEAD")
-    assert (found.status, found.body, found.header("X-A")) == (200, b"", ["1", "2"])
+def test_an_answer_may_end_with_its_connection_and_one_to_head_has_no_body() -> None:
+    (whole,) = answers(OK + b"\r\nall of it", "GET", close=True)
+    assert (whole.status, whole.body) == (200, b"all of it")
+    (head,) = answers(OK + b"Content-Length: 7\r\nX-A: 1\r\nx-a: 2\r\n\r\n", "HEAD")
+    assert (head.status, head.body, head.header("X-A")) == (200, b"", ["1", "2"])
 
 
 @pytest.mark.parametrize(
@@ -85,25 +82,18 @@ def test_what_is_no_answer_fails(content: bytes, error: str) -> None:
     assert error in found.error
 
 
-def test_more_connections_than_may_be_wait_for_one() -> None:
+@pytest.mark.parametrize(
+    ("head", "close", "connections"), [(b"", False, 2), (b"Connection: close\r\n", True, 1)]
+)
+def test_more_requests_than_connections_wait_for_one(head: bytes, close: bool, connections: int) -> None:
     async def main() -> list[int]:
-        async with raw_service(OK + b"Content-Length: 0\r\n\r\n") as address:
-            pool = Pool(address_of_url(address), 2)
-            found = await asyncio.gather(*(ask(pool) for _ in range(20)))
+        async with raw_service(OK + head + b"Content-Length: 0\r\n\r\n", close=close) as address:
+            pool = Pool(address_of_url(address), connections)
+            answers = await asyncio.gather(*(ask(pool) for _ in range(20)))
             pool.close()
-            return [answer.status for answer in found]
+            return [answer.status for answer in answers]
 
     assert asyncio.run(main()) == [200] * 20
-
-
-def test_a_closed_connection_makes_room_for_who_waits() -> None:
-    async def main() -> list[int]:
-        content = OK + b"Connection: close\r\nContent-Length: 0\r\n\r\n"
-        async with raw_service(content, close=True) as address:
-            pool = Pool(address_of_url(address), 1)
-            return [answer.status for answer in await asyncio.gather(*(ask(pool) for _ in range(5)))]
-
-    assert asyncio.run(main()) == [200] * 5
 
 
 @pytest.mark.parametrize(

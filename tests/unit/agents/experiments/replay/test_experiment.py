@@ -17,6 +17,7 @@ from agents.experiments.replay.plan import name_endpoints
 from agents.experiments.replay.recording import RecordedRequest
 from agents.experiments.replay.trace import Trace
 from pipeline.commands.trial.reading import read_trials
+from pipeline.experiments.trials.verdict import Sides
 from pipeline.http.serving import listening
 from pipeline.model.errors import ConfigError
 from tests.unit.agents.experiments.replay.services import Handler, service
@@ -41,7 +42,10 @@ def caller(base: str, calls: dict[str, int], *, traced: bool = True) -> Handler:
     return answer
 
 
-def experiment(a: dict[str, int], b: dict[str, int], *, traced: bool = True) -> Result:
+def experiment(
+    a: dict[str, int], b: dict[str, int], folder: Path, *, traced: bool = True
+) -> tuple[Result, dict[str, Sides]]:
+    """Return the result, and the trials that a verdict reads of its file."""
     counts = (CallCounts(), CallCounts())
 
     async def main() -> Result:
@@ -55,41 +59,35 @@ def experiment(a: dict[str, int], b: dict[str, int], *, traced: bool = True) -> 
             pace = PaceConfig(rate=200.0, requests=6, warm_up=3, trials=2)
             return await run_trials(REQUESTS, Experiment(sides, pace), counts=counts)
 
-    return asyncio.run(asyncio.wait_for(main(), 120))
+    result = asyncio.run(asyncio.wait_for(main(), 120))
+    (folder / "trials.csv").write_bytes(result.rows.csv())
+    return result, read_trials(folder / "trials.csv")
 
 
 def test_downstream_calls_are_joined_to_requests(tmp_path: Path) -> None:
-    result = experiment({"/cart": 1, "/search": 2}, {"/cart": 1, "/search": 3})
-    path = tmp_path / "trials.csv"
-    path.write_bytes(result.rows.csv())
-    found = read_trials(path)
-    assert found["downstream GET /search"].a.tolist() == [[2.0, 2.0]] * 2
-    assert found["downstream GET /search"].b.tolist() == [[3.0, 3.0]] * 2
-    assert found["downstream GET /cart"].b.tolist() == [[1.0] * 4] * 2
-    assert found["latency_ms"].a.shape == (2, 6)
-    requests = found["latency_ms"].requests
+    result, trials = experiment({"/cart": 1, "/search": 2}, {"/cart": 1, "/search": 3}, tmp_path)
+    assert trials["downstream GET /search"].a.tolist() == [[2.0, 2.0]] * 2
+    assert trials["downstream GET /search"].b.tolist() == [[3.0, 3.0]] * 2
+    assert trials["downstream GET /cart"].b.tolist() == [[1.0] * 4] * 2
+    assert trials["latency_ms"].a.shape == (2, 6)
+    requests = trials["latency_ms"].requests
     assert requests is not None
     assert (requests[0] == requests[1]).all()
     assert result.by_endpoint()["GET /search"].calls == [8, 12]
     assert result.called[1] == {"GET /stock/:id": 9 * 2 + 3 * 2 * 2}
 
 
-def test_calls_that_side_a_does_not_make_are_said() -> None:
-    result = experiment({"/cart": 0, "/search": 1}, {"/cart": 1, "/search": 1})
+def test_calls_that_side_a_does_not_make_are_said(tmp_path: Path) -> None:
+    result, trials = experiment({"/cart": 0, "/search": 1}, {"/cart": 1, "/search": 1}, tmp_path)
     assert result.rows.zero_on_a() == ["downstream GET /cart"]
-    assert b"downstream GET /cart," not in result.rows.csv()
+    assert "downstream GET /cart" not in trials
 
 
 def test_calls_without_an_id_are_counted_by_side(tmp_path: Path) -> None:
-    result = experiment({"/cart": 1, "/search": 1}, {"/cart": 2, "/search": 2}, traced=False)
-    path = tmp_path / "trials.csv"
-    path.write_bytes(result.rows.csv())
-    found = read_trials(path)
-    assert (found["downstream_total"].a.tolist(), found["downstream_total"].b.tolist()) == (
-        [[1.0]] * 2,
-        [[2.0]] * 2,
-    )
-    assert "downstream" not in found
+    _, trials = experiment({"/cart": 1, "/search": 1}, {"/cart": 2, "/search": 2}, tmp_path, traced=False)
+    total = trials["downstream_total"]
+    assert (total.a.tolist(), total.b.tolist()) == ([[1.0]] * 2, [[2.0]] * 2)
+    assert "downstream" not in trials
 
 
 def test_a_call_is_passed_on_or_has_no_answer() -> None:

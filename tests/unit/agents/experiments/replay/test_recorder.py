@@ -208,7 +208,7 @@ def test_an_interval_is_written_when_the_recorder_is_closed(path: Path) -> None:
     assert [request.weight for request in recorded(path)] == [3.0, 3.0, 3.0]
 
 
-def test_asgi(path: Path) -> None:
+async def test_asgi(path: Path) -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
             return
@@ -235,13 +235,10 @@ def test_asgi(path: Path) -> None:
         scope = {"type": "http", "method": "PUT", "path": target, "query_string": b"q=1", "headers": headers}
         await recording(scope, receive, send)
 
-    async def main() -> None:
-        await recording({"type": "lifespan"}, None, send)
-        await ask("/ä b")
-        with pytest.raises(ValueError, match="own error"):
-            await ask("/fails")
-
-    asyncio.run(main())
+    await recording({"type": "lifespan"}, None, send)
+    await ask("/ä b")
+    with pytest.raises(ValueError, match="own error"):
+        await ask("/fails")
     recorder.close()
     assert [message.get("body") for message in sent] == [None, b"ab"]
     found = sorted(recorded(path), key=lambda request: request.target)

@@ -34,22 +34,17 @@ def test_a_request_is_read_as_it_was_written(request_: RecordedRequest) -> None:
     assert decode_recording(HEAD + encode_request(request_), "f").requests == (request_,)
 
 
-def test_requests_are_in_the_order_of_time() -> None:
-    lines = [encode_request(RecordedRequest(time, "GET", "/")) for time in (3.0, 1.0, 2.0)]
-    found = decode_recording(HEAD + b"".join(lines), "f")
-    assert [request.time for request in found.requests] == [1.0, 2.0, 3.0]
-
-
-def test_a_session_that_is_not_whole_is_left_out() -> None:
-    lines = [encode_request(RecordedRequest(1.0, "GET", "/", session=name)) for name in ("a", "b", "a")]
-    found = decode_recording(HEAD + b"".join(lines) + encode_cut("a"), "f")
-    assert [request.session for request in found.requests] == ["b"]
-    assert found.cut == 2
-
-
-def test_a_recorder_may_add_to_a_file() -> None:
-    found = decode_recording(HEAD + encode_request(GET) + HEAD + encode_request(GET), "f")
-    assert (len(found.requests), found.invalid) == (2, 0)
+def test_requests_are_in_the_order_of_time_and_a_session_that_is_not_whole_is_left_out() -> None:
+    sessions = {3.0: "a", 1.0: "b", 2.0: "a", 0.5: ""}
+    lines = [
+        encode_request(RecordedRequest(time, "GET", "/", session=name)) for time, name in sessions.items()
+    ]
+    recording = decode_recording(HEAD + b"".join(lines), "f")
+    assert [request.time for request in recording.requests] == [0.5, 1.0, 2.0, 3.0]
+    cut = decode_recording(HEAD + b"".join(lines) + encode_cut("a"), "f")
+    assert ([request.session for request in cut.requests], cut.cut) == (["", "b"], 2)
+    added = decode_recording(HEAD + encode_request(GET) + HEAD + encode_request(GET), "f")
+    assert (len(added.requests), added.invalid) == (2, 0)
 
 
 @pytest.mark.parametrize(

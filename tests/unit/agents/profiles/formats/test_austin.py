@@ -52,9 +52,6 @@ def test_frames(frame: str, name: str) -> None:
 def test_full_mode(value: str, stacks: dict[tuple[str, ...], int], measure: Measure) -> None:
     parsed = parse(TEXT, FULL.encode(), value)
     assert (parsed.stacks, parsed.measure) == (stacks, measure)
-
-
-def test_a_mode_without_a_value() -> None:
     with pytest.raises(ConfigError, match="has no value 'memory': there are wall"):
         parse(TEXT, AUSTIN.encode(), "memory")
 
@@ -74,24 +71,33 @@ def test_versions_of_mojo(version: int) -> None:
     assert records == [(("main (/app.py:5)", "work (/app.py:7)"), 60), (("main (/app.py:5)",), 20)]
 
 
-def test_idle_threads_and_freed_memory_of_mojo() -> None:
-    metrics = (b"\x09\x3c\x0a\x80\x08", b"\x08\x09\x14\x0a\x4c")  # 512 bytes; idle, -12 bytes
-    data = mojo(metrics=metrics, mode="full")
-    stack = ("main (/app.py)", "work (/app.py)")
-    assert parse(BINARY, data).stacks == {stack: 3}
-    assert parse(BINARY, data, "wall").stacks == {stack: 3, stack[:1]: 1}
-    assert parse(BINARY, data, "memory").stacks == {stack: 512}
+STACK = ("main (/app.py)", "work (/app.py)")
+FREED = mojo(metrics=(b"\x09\x3c\x0a\x80\x08", b"\x08\x09\x14\x0a\x4c"), mode="full")
+"""512 bytes, and an idle thread that frees 12."""
 
 
-def test_a_stack_that_repeats_the_one_before() -> None:
-    again = mojo(metrics=(b"\x09\x3c", b"\x0d\x09\x14"))  # main, under the former stack
-    stack = ("main (/app.py)", "work (/app.py)")
-    assert parse(BINARY, again).stacks == {stack: 3, (*stack, stack[0]): 1}
-
-
-def test_frames_of_the_kernel_are_nearest_to_the_leaf() -> None:
-    data = mojo(metrics=(b"\x06inner\0\x06outer\0\x09\x3c", b"\x09\x14"))
-    assert ("main (/app.py)", "work (/app.py)", "outer_[k]", "inner_[k]") in parse(BINARY, data).stacks
+@pytest.mark.parametrize(
+    ("data", "value", "stacks"),
+    [
+        pytest.param(FREED, "", {STACK: 3}, id="idle threads do not count"),
+        pytest.param(FREED, "wall", {STACK: 3, STACK[:1]: 1}, id="idle threads on the wall"),
+        pytest.param(FREED, "memory", {STACK: 512}, id="freed memory"),
+        pytest.param(
+            mojo(metrics=(b"\x09\x3c", b"\x0d\x09\x14")),
+            "",
+            {STACK: 3, (*STACK, STACK[0]): 1},
+            id="main, under the stack before",
+        ),
+        pytest.param(
+            mojo(metrics=(b"\x06inner\0\x06outer\0\x09\x3c", b"\x09\x14")),
+            "",
+            {(*STACK, "outer_[k]", "inner_[k]"): 3, STACK[:1]: 1},
+            id="frames of the kernel are nearest to the leaf",
+        ),
+    ],
+)
+def test_stacks_of_mojo(data: bytes, value: str, stacks: dict[tuple[str, ...], int]) -> None:
+    assert parse(BINARY, data, value).stacks == stacks
 
 
 @pytest.mark.parametrize(

@@ -20,20 +20,37 @@ def test_a_sample_lasts_until_the_next_one_and_idle_time_has_no_frames() -> None
     assert records == [(work, 10), (work, 20), (main, 30), ((), 40), (work, 50), (work, 30)]
 
 
-def test_chunks_of_a_trace_are_one_profile() -> None:
-    assert parse(CHROME, chrome_trace()).stacks == {("main",): 2, ("main", "work"): 2}
+LEAF = {"functionName": "work", "url": "/a.js", "lineNumber": 6, "id": 2, "hitCount": 1}
+OLD_HEAD = {"functionName": "(root)", "id": 1, "children": [LEAF]}
 
 
-def test_nodes_of_old_versions_hang_in_one_another() -> None:
-    leaf = {"functionName": "work", "url": "/a.js", "lineNumber": 6, "id": 2, "hitCount": 1}
-    head = {"functionName": "(root)", "id": 1, "children": [leaf]}
-    data = orjson.dumps({"head": head, "samples": [2, 2, 2], "timestamps": [10, 20, 40]})
-    assert parse(CHROME, data).stacks == {("work",): 3}
-
-
-def test_without_samples_hits_count() -> None:
-    parsed = parse(CHROME, cpuprofile(samples=[], timeDeltas=[]))
-    assert parsed.stacks == {("main",): 1, ("main", "work"): 1}
+@pytest.mark.parametrize(
+    ("data", "stacks", "frameless"),
+    [
+        pytest.param(chrome_trace(), {("main",): 2, ("main", "work"): 2}, 0, id="chunks of a trace"),
+        pytest.param(
+            orjson.dumps({"head": OLD_HEAD, "samples": [2, 2, 2], "timestamps": [10, 20, 40]}),
+            {("work",): 3},
+            0,
+            id="nodes of old versions hang in one another",
+        ),
+        pytest.param(
+            cpuprofile(samples=[], timeDeltas=[]),
+            {("main",): 1, ("main", "work"): 1},
+            2,
+            id="without samples hits count",
+        ),
+        pytest.param(
+            cpuprofile(timeDeltas=[5, -10, 1000, 1000, 1000, 1000]),
+            {("main",): 1, ("main", "work"): 3},
+            1,
+            id="time that runs backwards counts nothing",
+        ),
+    ],
+)
+def test_stacks(data: bytes, stacks: dict[tuple[str, ...], int], frameless: int) -> None:
+    parsed = parse(CHROME, data)
+    assert (dict(parsed.stacks), parsed.frameless, parsed.invalid) == (stacks, frameless, 0)
 
 
 @pytest.mark.parametrize(
@@ -57,11 +74,6 @@ def test_hostile_nodes(fields: dict[str, object], invalid: int, stacks: dict[tup
     parsed = parse(CHROME, cpuprofile(**fields))
     assert parsed.stacks == stacks
     assert parsed.invalid >= invalid
-
-
-def test_time_that_runs_backwards_counts_nothing() -> None:
-    parsed = parse(CHROME, cpuprofile(timeDeltas=[5, -10, 1000, 1000, 1000, 1000]))
-    assert (parsed.samples, parsed.frameless, parsed.invalid) == (4, 1, 0)
 
 
 @pytest.mark.parametrize("data", [b"{}", b"[]", b"[1]", b'{"traceEvents": [{}]}', b"null"])

@@ -55,30 +55,13 @@ def test_invalid_lines_are_counted_and_shown(line: str) -> None:
     assert collapsed.first_invalid.startswith(f"line 2: '{line[:10]}")
 
 
-def test_parts_of_samples_are_neither_made_nor_lost() -> None:
-    collapsed = parse_collapsed(b"a 1.5\nb 0.5\nc 2\na 0.5\nd 0.5\n")
-    assert collapsed.samples == 5
-    assert (collapsed.stacks["a",], collapsed.stacks["c",], collapsed.invalid) == (2, 2, 0)
-
-
-def test_samples_without_frames_are_distinguished() -> None:
-    collapsed = parse_collapsed(b" 2\n; 3\na 1")
-    assert (collapsed.samples, collapsed.frameless, collapsed.invalid) == (1, 5, 0)
+def test_parts_of_samples_are_neither_made_nor_lost_and_those_without_frames_distinguished() -> None:
+    collapsed = parse_collapsed(b"a 1.5\nb 0.5\nc 2\na 0.5\nd 0.5\n 2\n; 3\n")
+    assert (collapsed.samples, collapsed.frameless, collapsed.invalid) == (5, 5, 0)
+    assert (collapsed.stacks["a",], collapsed.stacks["c",]) == (2, 2)
 
 
 @pytest.mark.skipif(not SAMPLES.is_dir(), reason="the shared profiles are not beside this checkout")
-@pytest.mark.parametrize(
-    ("name", "samples", "stacks", "invalid"),
-    [
-        ("simple-crlf.txt", 14, SIMPLE, 0),
-        ("simple-utf16-le.txt", 14, SIMPLE, 0),
-        ("simple-with-invalids.txt", 14, SIMPLE, 1),
-        ("perf-vertx-stacks-01-collapsed-all.txt", 285, None, 0),
-    ],
-)
-def test_real_files(name: str, samples: int, stacks: dict[tuple[str, ...], int] | None, invalid: int) -> None:
-    collapsed = parse_collapsed((SAMPLES / name).read_bytes())
-    assert collapsed.samples == samples
-    assert collapsed.invalid == invalid
-    if stacks is not None:
-        assert collapsed.stacks == stacks
+@pytest.mark.parametrize("name", ["simple-crlf.txt", "simple-utf16-le.txt", "simple-with-invalids.txt"])
+def test_real_files(name: str) -> None:
+    assert parse_collapsed((SAMPLES / name).read_bytes()).stacks == SIMPLE

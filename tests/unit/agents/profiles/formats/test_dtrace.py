@@ -21,16 +21,14 @@ DTRACE = DtraceFormat()
         pytest.param("\n  a`f\n  1\n  a`f\n  2\n", {("a`f",): 3}, id="no blank lines between"),
         pytest.param("\n  cafe\n  a`f\n  2\n", {("a`f", "cafe"): 2}, id="a name without a module"),
         pytest.param("\n  a`f\r\n  2\r\n", {("a`f",): 2}, id="CR LF"),
+        pytest.param("\n\n   7\n\n  a`f\n  2\n", {("a`f",): 2, (): 7}, id="a count alone has no frames"),
     ],
 )
 def test_stacks(text: str, stacks: dict[tuple[str, ...], int]) -> None:
     parsed = parse(DTRACE, text.encode())
-    assert (parsed.stacks, parsed.invalid) == (stacks, 0)
-
-
-def test_a_count_alone_has_no_frames() -> None:
-    parsed = parse(DTRACE, b"\n\n   7\n\n  a`f\n  2\n")
-    assert (parsed.frameless, parsed.samples) == (7, 2)
+    assert parsed.frameless == stacks.get((), 0)
+    assert parsed.stacks == {stack: count for stack, count in stacks.items() if stack}
+    assert parsed.invalid == 0
 
 
 @pytest.mark.parametrize(

@@ -17,41 +17,32 @@ JFR = JfrFormat()
 CART, WRITE = ("shop.App.main", "shop.Cart.total"), ("shop.App.main", "write_[k]")
 
 
+WALL = chunk(event(jfr.WALL, 1, jfr.RUNNABLE, 2), event(jfr.WALL, 2, jfr.SLEEPING, 7))
+
+
 @pytest.mark.parametrize(
-    ("value", "stacks"),
+    ("data", "value", "stacks"),
     [
-        pytest.param("", {CART: 3, WRITE: 1}, id="threads that run"),
-        pytest.param("cpu", {CART: 3, WRITE: 1}, id="the same"),
-        pytest.param("wall", {CART: 3, WRITE: 2}, id="all threads"),
-        pytest.param("alloc", {CART: 4096}, id="bytes"),
-        pytest.param("lock", {CART: 250_000_000}, id="nanoseconds of ticks"),
+        pytest.param(FILES["jfr"], "", {CART: 3, WRITE: 1}, id="threads that run"),
+        pytest.param(FILES["jfr"], "cpu", {CART: 3, WRITE: 1}, id="the same"),
+        pytest.param(FILES["jfr"], "wall", {CART: 3, WRITE: 2}, id="all threads"),
+        pytest.param(FILES["jfr"], "alloc", {CART: 4096}, id="bytes"),
+        pytest.param(FILES["jfr"], "lock", {CART: 250_000_000}, id="nanoseconds of ticks"),
+        pytest.param(WALL, "cpu", {CART: 2}, id="async-profiler's wall clock: threads that run"),
+        pytest.param(WALL, "", {CART: 2, WRITE: 7}, id="async-profiler's wall clock"),
     ],
 )
-def test_values(value: str, stacks: dict[tuple[str, ...], int]) -> None:
-    parsed = parse(JFR, FILES["jfr"], value)
+def test_values(data: bytes, value: str, stacks: dict[tuple[str, ...], int]) -> None:
+    parsed = parse(JFR, data, value)
     assert (parsed.stacks, parsed.invalid) == (stacks, 0)
-
-
-def test_async_profilers_wall_clock_has_events_of_its_own() -> None:
-    data = chunk(event(jfr.WALL, 1, jfr.RUNNABLE, 2), event(jfr.WALL, 2, jfr.SLEEPING, 7))
-    assert parse(JFR, data, "cpu").stacks == {CART: 2}
-    assert parse(JFR, data).stacks == {CART: 2, WRITE: 7}
-
-
-def test_a_file_has_no_such_value() -> None:
     with pytest.raises(ConfigError, match="has no value 'x': there are cpu, wall"):
         parse(JFR, FILES["jfr"], "x")
 
 
-def test_samples_without_a_stack() -> None:
-    data = chunk(event(jfr.EXECUTION, 0, 1), event(jfr.CPU_TIME, 0, 1), event(jfr.CPU_TIME, 1, 0))
-    parsed = parse(JFR, data)
-    assert (parsed.frameless, parsed.samples) == (2, 1)
-
-
-def test_a_stack_that_is_not_there_is_invalid() -> None:
-    parsed = parse(JFR, chunk(event(jfr.EXECUTION, 99, 1), event(jfr.EXECUTION, 1, 1)))
-    assert (parsed.samples, parsed.invalid) == (1, 1)
+def test_samples_without_a_stack_are_frameless_and_those_of_no_such_stack_invalid() -> None:
+    without = [event(jfr.EXECUTION, 0, 1), event(jfr.CPU_TIME, 0, 1), event(jfr.CPU_TIME, 1, 0)]
+    parsed = parse(JFR, chunk(*without, event(jfr.EXECUTION, 99, 1)))
+    assert (parsed.frameless, parsed.samples, parsed.invalid) == (2, 1, 1)
     assert "no such stack" in parsed.first_invalid
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents.profiles.formats import AUTO, find_format, parse
+from agents.profiles.formats import parse
 from agents.profiles.formats.perf_script import PerfScriptFormat
 from tests.support.paths import REAL_DATA
 
@@ -60,10 +60,6 @@ def test_events_add_up_and_those_without_frames_are_counted_apart() -> None:
     assert (parsed.frameless, parsed.invalid) == (1, 0)
 
 
-def test_an_event_on_one_line() -> None:
-    assert stacks_of("", header="app 12 100.5: 1 cycles:  55d3 f+0x3 (/bin/app)\n") == {("app", "f"): 1}
-
-
 @pytest.mark.parametrize(
     ("text", "where"),
     [
@@ -79,14 +75,11 @@ def test_what_makes_no_sense_is_invalid(text: str, where: str) -> None:
 
 
 @pytest.mark.skipif(not SAMPLES.is_dir(), reason="the shared profiles are not beside this checkout")
-@pytest.mark.parametrize(
-    ("name", "stacks", "samples"),
-    [("simple-with-pid", 7, 137), ("forks", 22, 561), ("rust-mangled", 22, 96)],
-)
-def test_real_files_are_recognised_and_whole(name: str, stacks: int, samples: int) -> None:
+@pytest.mark.parametrize(("name", "stacks"), [("simple-with-pid", 7), ("forks", 22), ("rust-mangled", 22)])
+def test_real_files_are_whole(name: str, stacks: int) -> None:
     data = (SAMPLES / f"{name}.linux-perf.txt").read_bytes()
-    parsed = parse(find_format(AUTO, data), data)
-    assert (len(parsed.stacks), parsed.samples, parsed.invalid) == (stacks, samples, 0)
+    parsed = parse(PerfScriptFormat(), data)
+    assert len(parsed.stacks) == stacks
     assert parsed.samples + parsed.frameless == sum(1 for line in data.splitlines() if line[:1].strip())
 
 
@@ -128,6 +121,7 @@ def test_only_the_first_event_counts_unless_another_one_is_asked_for() -> None:
             {("app", "T::operator->()"): 1},
             id="an arrow that is a name",
         ),
+        pytest.param("app 12 100.5: 1 cycles:  55d3 f+0x3 (/bin/app)\n", {("app", "f"): 1}, id="one line"),
     ],
 )
 def test_what_versions_of_perf_write(text: str, stacks: dict[tuple[str, ...], int]) -> None:

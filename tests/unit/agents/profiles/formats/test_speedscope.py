@@ -30,20 +30,17 @@ def evented(*events: object, **fields: object) -> dict[str, object]:
     return {"type": "evented", "unit": "none", "startValue": 0, "endValue": 9, "events": events, **fields}
 
 
-def test_files_and_lines_are_read() -> None:
+def test_files_and_lines_are_read_and_a_frame_without_a_name_is_unknown() -> None:
     records = list(read_profile(SPEEDSCOPE, ProfileSource.of(speedscope())).records)
     assert records == [(("main (/srv/app.go:5)", "work"), 3), (("main (/srv/app.go:5)",), 1)]
+    document = {"shared": {"frames": [{"name": "main"}, {"name": " "}]}, "profiles": [sampled()]}
+    assert dict(parse(SPEEDSCOPE, orjson.dumps(document)).stacks) == {("main", "[unknown]"): 3, ("main",): 1}
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
 def test_a_byte_order_mark_is_passed_over(encoding: str) -> None:
     data = speedscope().decode().encode(encoding)
     assert parse(find_format(AUTO, data), data).samples == 4
-
-
-def test_a_frame_without_a_name_is_unknown() -> None:
-    document = {"shared": {"frames": [{"name": "main"}, {"name": " "}]}, "profiles": [sampled()]}
-    assert dict(parse(SPEEDSCOPE, orjson.dumps(document)).stacks) == {("main", "[unknown]"): 3, ("main",): 1}
 
 
 @pytest.mark.parametrize(

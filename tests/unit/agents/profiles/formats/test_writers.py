@@ -50,11 +50,6 @@ def test_bytes_without_a_period_stay_what_they_are(name: str) -> None:
     assert list(reading.records) == SAMPLES
 
 
-def test_times_without_a_period_are_nanoseconds_in_collapsed_stacks() -> None:
-    samples = [Sample(("main",), 0.003), Sample(("work",), 2)]
-    assert written("collapsed", samples, Measure("weight", "seconds")) == b"main 3000000\nwork 2000000000\n"
-
-
 def test_equal_profiles_are_equal_bytes(tmp_path: Path) -> None:
     for name in ("a", "b"):
         with (tmp_path / name).open("wb") as out:
@@ -70,9 +65,20 @@ def test_rounding_loses_nothing(name: str) -> None:
     assert sum(record.weight for record in reading.records if isinstance(record, Sample)) == 25
 
 
-def test_frames_that_collapsed_stacks_cannot_hold() -> None:
-    data = written("collapsed", [Sample(("a;b", "c\r\nd"), 1)], Measure())
-    assert data == b"a:b;c d 1\n"
+@pytest.mark.parametrize(
+    ("samples", "measure", "text"),
+    [
+        pytest.param([Sample(("a;b", "c\r\nd"), 1)], Measure(), b"a:b;c d 1\n", id="frames it cannot hold"),
+        pytest.param(
+            [Sample(("main",), 0.003), Sample(("work",), 2)],
+            Measure("weight", "seconds"),
+            b"main 3000000\nwork 2000000000\n",
+            id="times without a period are nanoseconds",
+        ),
+    ],
+)
+def test_collapsed_stacks(samples: list[Sample], measure: Measure, text: bytes) -> None:
+    assert written("collapsed", samples, measure) == text
 
 
 def test_speedscope_has_the_fields_of_its_schema() -> None:
@@ -105,8 +111,5 @@ def test_pprof_writes_functions_once_and_in_parts() -> None:
 )
 def test_which_writer(name: str, path: str, writer: str) -> None:
     assert writer_for(name, path) is WRITERS[writer]
-
-
-def test_no_such_writer() -> None:
     with pytest.raises(ConfigError, match="--to: should be one of collapsed, pprof, speedscope, not 'jfr'"):
-        writer_for("jfr", "-")
+        writer_for("jfr", path)

@@ -9,7 +9,7 @@ import sys
 import time
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 
@@ -73,13 +73,6 @@ def make_stand_in(folder: Path, said: str = "") -> str:
 
 def make_sampling(folder: Path, rate_hz: int = 101, **how: object) -> Sampling:
     return Sampling(folder, time.time, rate_hz=rate_hz, longest_s=60, **how)  # type: ignore[arg-type]
-
-
-@pytest.fixture
-def target() -> Iterator[ExistingProcess]:
-    with subprocess.Popen(["sleep", "60"]) as process:
-        yield ExistingProcess(process.pid)
-        process.kill()
 
 
 def test_a_take_is_the_difference_of_two_dumps(tmp_path: Path, target: ExistingProcess) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -48,16 +48,8 @@ def make_stand_in(folder: Path, said: str = "") -> str:
     return str(program)
 
 
-def make_sampling(folder: Path, rate_hz: int = 11, **how: bool) -> Sampling:
-    return Sampling(
-        folder,
-        time.time,
-        rate_hz=rate_hz,
-        longest_s=60,
-        idle=how.get("idle", False),
-        native=how.get("native", False),
-        subprocesses=how.get("subprocesses", False),
-    )
+def make_sampling(folder: Path, rate_hz: int = 11, **how: Any) -> Sampling:
+    return Sampling(folder, time.time, rate_hz=rate_hz, longest_s=60, **how)
 
 
 @pytest.mark.parametrize(
@@ -65,29 +57,27 @@ def make_sampling(folder: Path, rate_hz: int = 11, **how: bool) -> Sampling:
     [({}, "-P -s"), ({"idle": True}, "-P"), ({"subprocesses": True}, "-P -s -C")],
     ids=["usual", "idle", "subprocesses"],
 )
-def test_what_it_is_asked_for(tmp_path: Path, how: dict[str, bool], options: str) -> None:
-    with subprocess.Popen(["sleep", "60"]) as process:
-        kernel = Austin(make_sampling(tmp_path, **how), make_stand_in(tmp_path))
-        sampler = Sampler(kernel, ExistingProcess(process.pid), interval_s=0.5, clock=time.time)
-        running = sampler.intervals()
-        first = next(running)
-        sampler.stop()
-        assert [interval.data for interval in running] == [b""]
-        process.kill()
+def test_what_it_is_asked_for(
+    tmp_path: Path, target: ExistingProcess, how: dict[str, bool], options: str
+) -> None:
+    kernel = Austin(make_sampling(tmp_path, **how), make_stand_in(tmp_path))
+    sampler = Sampler(kernel, target, interval_s=0.5, clock=time.time)
+    running = sampler.intervals()
+    first = next(running)
+    sampler.stop()
+    assert [interval.data for interval in running] == [b""]
     assert parse_collapsed(first.data).stacks == {
         ("<module> (shop.py)", "Shop.total (shop.py)"): 2,
         ("<module> (shop.py)",): 1,
     }
-    assert (tmp_path / "asked").read_text() == f"{options} -i 90909 -p {process.pid}"
+    assert (tmp_path / "asked").read_text() == f"{options} -i 90909 -p {target.pid}"
 
 
-def test_a_run_that_fails_says_why(tmp_path: Path) -> None:
-    with subprocess.Popen(["sleep", "60"]) as process:
-        kernel = Austin(make_sampling(tmp_path), make_stand_in(tmp_path, "Insufficient permissions."))
-        sampler = Sampler(kernel, ExistingProcess(process.pid), interval_s=0.5, clock=time.time)
-        with pytest.raises(SamplerError, match="process .*: not permitted: austin needs root"):
-            list(sampler.intervals())
-        process.kill()
+def test_a_run_that_fails_says_why(tmp_path: Path, target: ExistingProcess) -> None:
+    kernel = Austin(make_sampling(tmp_path), make_stand_in(tmp_path, "Insufficient permissions."))
+    sampler = Sampler(kernel, target, interval_s=0.5, clock=time.time)
+    with pytest.raises(SamplerError, match="process .*: not permitted: austin needs root"):
+        list(sampler.intervals())
 
 
 def test_files_begin_at_the_outermost_package(tmp_path: Path) -> None:

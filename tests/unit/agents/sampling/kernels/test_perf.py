@@ -91,18 +91,10 @@ def run_stand_in(folder: Path, sampling: Sampling) -> bytes:
 
 def test_what_it_is_asked_for(tmp_path: Path) -> None:
     assert run_stand_in(tmp_path, make_sampling(tmp_path, rate_hz=11)) == b"shop;main 1\n"
-    record, script = ((tmp_path / name).read_text().split("\n") for name in ("record", "script"))
-    for option, value in {
-        "--pid": "4711",
-        "--freq": "11",
-        "--call-graph": "fp",
-        "--event": "cpu-clock",
-    }.items():
-        assert record[record.index(option) + 1] == value
-    assert script[script.index("--pid") + 1] == "4711"  # the process alone, not its children
-
-
-def test_options_change_what_it_is_asked_for(tmp_path: Path) -> None:
+    record, script = ((tmp_path / name).read_text() for name in ("record", "script"))
+    for option in ("--pid\n4711", "--freq\n11", "--call-graph\nfp", "--event\ncpu-clock"):
+        assert f"\n{option}\n" in record
+    assert "\n--pid\n4711" in script  # the process alone, not its children
     run_stand_in(tmp_path, make_sampling(tmp_path, subprocesses=True, call_graph="dwarf"))
     assert "--pid" not in (tmp_path / "script").read_text()
     assert "dwarf,8192" in (tmp_path / "record").read_text().split("\n")
@@ -129,13 +121,11 @@ def test_complaints_are_one_line(said: str, reason: str) -> None:
     assert "\n" not in explain(said)
 
 
-def test_a_run_that_fails_says_why(tmp_path: Path) -> None:
-    with subprocess.Popen(["sleep", "60"]) as process:
-        kernel = Perf(make_sampling(tmp_path), make_stand_in(tmp_path, "Permission denied", fails=True))
-        sampler = Sampler(kernel, ExistingProcess(process.pid), interval_s=0.5, clock=time.time)
-        with pytest.raises(SamplerError, match="cannot sample process .*: not permitted: it needs root"):
-            list(sampler.intervals())
-        process.kill()
+def test_a_run_that_fails_says_why(tmp_path: Path, target: ExistingProcess) -> None:
+    kernel = Perf(make_sampling(tmp_path), make_stand_in(tmp_path, "Permission denied", fails=True))
+    sampler = Sampler(kernel, target, interval_s=0.5, clock=time.time)
+    with pytest.raises(SamplerError, match="cannot sample process .*: not permitted: it needs root"):
+        list(sampler.intervals())
 
 
 def test_who_may_use_it() -> None:
@@ -144,12 +134,9 @@ def test_who_may_use_it() -> None:
     assert "kernel.perf_event_paranoid=2" in denied(paranoid=3, privileged=False)
 
 
-def test_waiting_threads_are_not_to_be_had(tmp_path: Path) -> None:
+def test_what_it_cannot_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SamplerError, match="leave out --idle"):
         Perf(make_sampling(tmp_path, idle=True), "perf")
-
-
-def test_a_missing_tool_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SamplerError, match="perf is not installed: install linux-perf"):
         Perf(make_sampling(tmp_path))

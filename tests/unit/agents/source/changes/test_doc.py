@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 import pytest
 
-from agents.commands.agent_group import agent
 from agents.commands.changes import changes
 from agents.webhooks.mapping import load_service_map
+from pipeline.cli import smidgen
 from pipeline.messages.inputs import decode_change
 from tests.support.paths import ROOT
 
@@ -55,11 +55,12 @@ COMMANDS = [
 @pytest.mark.parametrize("line", COMMANDS)
 def test_the_commands_are_valid(line: str) -> None:
     _, name, *arguments = shlex.split(line, comments=True)
-    command: click.Command = changes
+    command: click.Command | None = changes
     if name == "agent":
-        found = agent.commands.get(arguments.pop(0))
-        assert found
-        command = found
+        agent = smidgen.get_command(click.Context(smidgen), name)
+        assert isinstance(agent, click.Group)
+        command = agent.get_command(click.Context(agent), arguments.pop(0))
+    assert command
     command.make_context(name, arguments, help_option_names=["-h", "--help"])
 
 

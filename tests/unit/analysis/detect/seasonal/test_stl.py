@@ -88,9 +88,7 @@ def test_a_weekly_cycle_is_found_beside_a_daily_one() -> None:
 )
 def test_too_little_data_for_a_season(windows: int, resolution_s: float) -> None:
     values = np.sin(2 * np.pi * np.arange(windows) * resolution_s / 86_400.0)[None, :]
-    found = find_periods(values, np.ones(windows), resolution_s)
-    assert not found.daily[0]
-    assert found.daily_p_value[0] == 1.0
+    assert not find_periods(values, np.ones(windows), resolution_s).daily[0]
 
 
 def test_windows_without_data_are_not_looked_at() -> None:
@@ -101,24 +99,21 @@ def test_windows_without_data_are_not_looked_at() -> None:
     holes = np.where(weights > 0, values, np.nan)
     plain = np.where(weights > 0, values, 1e9)
     assert find_periods(holes, weights, RESOLUTION_S).daily[0]
-    np.testing.assert_array_equal(
-        find_periods(holes, weights, RESOLUTION_S).daily_p_value,
-        find_periods(plain, weights, RESOLUTION_S).daily_p_value,
-    )
+    assert find_periods(plain, weights, RESOLUTION_S).daily[0]
 
 
-def test_scale_and_offset_change_no_p_value() -> None:
-    values = noise(12, rows=5) + 0.15 * DAILY["sine"]
-    plain = find_periods(values, np.ones(len(T)), RESOLUTION_S).daily_p_value
-    moved = find_periods(values * 1e-5 + 0.02, np.ones(len(T)) * 4000, RESOLUTION_S).daily_p_value
-    np.testing.assert_allclose(moved, plain, rtol=1e-5)
+def test_scale_and_offset_change_no_season() -> None:
+    values = noise(12, rows=40) + 0.15 * DAILY["sine"]
+    plain = find_periods(values, np.ones(len(T)), RESOLUTION_S).daily
+    moved = find_periods(values * 1e-5 + 0.02, np.ones(len(T)) * 4000, RESOLUTION_S).daily
+    assert 0 < plain.sum() < len(plain)
+    np.testing.assert_array_equal(moved, plain)
 
 
-def test_parts_add_up_and_the_season_is_the_season() -> None:
+def test_the_season_is_the_season() -> None:
     season = 0.15 * np.sin(2 * np.pi * T / DAY)
     values = 1.0 + 1e-4 * T + season + 0.05 * noise(13)[0]
     parts = decompose(values[None, :], np.ones(len(T)), [DAY])
-    np.testing.assert_allclose((parts.seasonal + parts.trend + parts.residual)[0], values)
     assert np.abs(parts.seasonal[0] - season).std() < 0.05 * 0.5  # ten days average it to a third
     assert parts.trend[0, -200] == pytest.approx(1.0 + 1e-4 * T[-200], abs=0.03)
 
@@ -138,12 +133,11 @@ def test_a_week_is_found_in_what_the_day_leaves_over() -> None:
     assert left.std() < 0.3
 
 
-def test_gaps_are_bridged_and_have_no_residual() -> None:
+def test_gaps_are_bridged() -> None:
     weights = np.ones((1, len(T)))
     weights[0, 200:220] = 0.0
     values = np.where(weights > 0, DAILY["sine"], np.nan)
     parts = decompose(values, weights, [DAY])
-    assert np.isnan(parts.residual[0, 200:220]).all()
     assert np.isfinite(parts.seasonal).all()
     assert np.isfinite(parts.trend).all()
 

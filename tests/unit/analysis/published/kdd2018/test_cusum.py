@@ -232,6 +232,20 @@ def test_the_long_run_variance_is_that_of_means(correlation: float) -> None:
     assert np.median(variance) == pytest.approx(1 / (1 - correlation) ** 2, rel=0.35)
 
 
+def scanned(folder: Path, values: FloatArray, team: str | None, rerun: str) -> list[Candidate]:
+    """What a workload of that team finds in half hours of a latency."""
+    raw = {
+        **{"name": "mine", "series": "service", "detectors": ["kdd2018"], "resolution": "30m"},
+        **{"rerun_interval": rerun, "historical": "10d", "analysis": "1d", "threshold": {"relative": 0.05}},
+    }
+    (folder / "mine.yaml").write_text(yaml.safe_dump(raw | ({"kdd2018": team} if team else {})))
+    times = 1_767_225_600.0 + np.arange(len(values)) / 48 * 86_400
+    series = Series("shop", "service", "latency", times, values, None)
+    (dataset,) = build_datasets([series], Path("latency.csv"), window_s=1800.0)
+    scans = run_backtest(dataset, load_workloads([str(folder / "mine.yaml")])).scans
+    return [candidate for scan in scans for candidate in scan.candidates]
+
+
 @pytest.mark.parametrize(
     ("team", "found"),
     [("efficiency_infra", False), (None, False), ("core_data", True), ("instagram", True)],
@@ -239,18 +253,10 @@ def test_the_long_run_variance_is_that_of_means(correlation: float) -> None:
 )
 def test_a_workload_chooses_a_team(tmp_path: Path, team: str | None, found: bool) -> None:
     # A fifth of the level comes and goes every day; a step of a tenth.
-    raw = {
-        **{"name": "mine", "series": "service", "detectors": ["kdd2018"], "resolution": "30m"},
-        **{"rerun_interval": "12h", "historical": "10d", "analysis": "1d", "threshold": {"relative": 0.05}},
-    }
-    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(raw | ({"kdd2018": team} if team else {})))
     days = np.arange(14 * 48) / 48
     level = 100 * (1 + 0.2 * np.sin(2 * np.pi * days)) * np.where(days >= 12, 1.1, 1.0)
     values = level + np.random.default_rng(3).normal(0, 2, len(days))
-    series = Series("shop", "service", "latency", 1_767_225_600.0 + days * 86_400, values, None)
-    (dataset,) = build_datasets([series], Path("latency.csv"), window_s=1800.0)
-    scans = run_backtest(dataset, load_workloads([str(tmp_path / "mine.yaml")])).scans
-    assert any(scan.candidates for scan in scans) == found
+    assert bool(scanned(tmp_path, values, team, "12h")) == found
 
 
 def test_every_set_up_of_a_workload_is_known() -> None:
@@ -259,21 +265,13 @@ def test_every_set_up_of_a_workload_is_known() -> None:
 
 def test_a_workload_divides_by_the_median(tmp_path: Path) -> None:
     # One spike raises the mean of three days by half, and leaves the median where it is.
-    raw = {
-        **{"name": "mine", "series": "service", "detectors": ["kdd2018"], "resolution": "30m"},
-        **{"rerun_interval": "1d", "historical": "10d", "analysis": "1d", "threshold": {"relative": 0.05}},
-    }
     days = np.arange(12 * 48) / 48
     values = np.where(days >= 10.5, 150.0, 100.0) + np.random.default_rng(3).normal(0, 1, len(days))
     values[9 * 48] += 50 * 144
-    series = Series("shop", "service", "latency", 1_767_225_600.0 + days * 86_400, values, None)
-    (dataset,) = build_datasets([series], Path("latency.csv"), window_s=1800.0)
-    found = {}
-    for team in ("efficiency_infra", "efficiency_infra_median"):
-        (tmp_path / "mine.yaml").write_text(yaml.safe_dump({**raw, "kdd2018": team}))
-        scans = run_backtest(dataset, load_workloads([str(tmp_path / "mine.yaml")])).scans
-        found[team] = [candidate for scan in scans for candidate in scan.candidates]
-    for mean, median in zip(*found.values(), strict=True):
+    by_mean, by_median = (
+        scanned(tmp_path, values, team, "1d") for team in ("efficiency_infra", "efficiency_infra_median")
+    )
+    assert by_mean
+    for mean, median in zip(by_mean, by_median, strict=True):
         assert median == replace(mean, statistic=median.statistic)
         assert median.statistic > 1.3 * mean.statistic
-    assert found["efficiency_infra"]
