@@ -12,7 +12,7 @@ from tests.support.copies import run_with
 
 PROGRAM = """
 import orjson
-from pipeline.messages.inputs import decode_profile
+from pipeline.messages.measurements import decode_profile
 from pipeline.messages.scans import decode_scan, encode_scan
 from pipeline.messages.schema.generate import message_schemas
 from pipeline.model.frames import element, series_of
