@@ -39,8 +39,11 @@ settings.register_profile("fast", settings.get_profile("smidgen"), max_examples=
 settings.register_profile("calibrate", settings.get_profile("smidgen"), max_examples=1000)
 settings.load_profile("smidgen")
 
-_KAFKA = """tests against Apache Kafka: auto runs those marked kafka if Java and Maven are there, require
-fails without them, all runs everything that needs a broker on one and on three brokers too, off runs none"""
+_KAFKA = """tests against Apache Kafka: auto runs those marked kafka on it if Java and Maven are there,
+require fails without them, all runs all that needs a broker on one and on three brokers too, off runs none"""
+
+_KAFKA_OR_EMBEDDED = "kafka or embedded"
+"""Broker of tests marked kafka: that of production, or the embedded one where Java or Maven is missing."""
 
 _LEFT_OUT = "Apache Kafka was left out: "
 
@@ -83,7 +86,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "kafka: also runs against Apache Kafka")
+    config.addinivalue_line("markers", "kafka: runs against Apache Kafka where it is there")
     config.addinivalue_line("markers", "kafka_all: takes long, runs with --kafka=all alone")
     if counting_worker(os.environ):
         os.nice(_COUNTING_NICE)
@@ -138,15 +141,14 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run what needs a broker on the embedded one, and on Apache Kafka as far as it is asked for."""
+    """Run what needs a broker on the embedded one or on Apache Kafka, or on both if that is asked for."""
     if "broker_kind" not in metafunc.fixturenames:
         return
-    asked = metafunc.config.getoption("kafka")
     kinds = ["embedded"]
-    if asked == "all":
+    if metafunc.config.getoption("kafka") == "all":
         kinds += ["kafka", "kafka3"]
     elif metafunc.definition.get_closest_marker("kafka"):
-        kinds += ["kafka"]
+        kinds = [_KAFKA_OR_EMBEDDED]
     metafunc.parametrize("broker_kind", kinds, indirect=True, scope="session")
 
 
@@ -182,16 +184,22 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 @pytest.fixture(scope="session")
 def kafka_jars(request: pytest.FixtureRequest) -> Jars:
     """Apache Kafka, ready to start; without it the test is skipped or fails, as ``--kafka`` says."""
-    asked = request.config.getoption("kafka")
-    reason = "--kafka=off" if asked == "off" else ""
+    jars = _kafka_jars(request.config)
+    if isinstance(jars, Jars):
+        return jars
+    if request.config.getoption("kafka") in ("require", "all"):
+        pytest.fail(jars)
+    pytest.skip(f"{_LEFT_OUT}{jars}")
+
+
+def _kafka_jars(config: pytest.Config) -> Jars | str:
+    """Return the jars of Apache Kafka, or why there are none."""
+    if config.getoption("kafka") == "off":
+        return "--kafka=off"
     try:
-        if not reason:
-            return prepared_jars()
+        return prepared_jars()
     except SmidgenError as error:
-        reason = str(error)
-    if asked in ("require", "all"):
-        pytest.fail(reason)
-    pytest.skip(f"{_LEFT_OUT}{reason}")
+        return str(error)
 
 
 @pytest.fixture
@@ -221,6 +229,9 @@ def embedded() -> Iterator[EmbeddedStack]:
 def broker_kind(request: pytest.FixtureRequest) -> str:
     """Which broker a test runs on: embedded, kafka or kafka3 (three brokers)."""
     kind = str(request.param)
+    if kind == _KAFKA_OR_EMBEDDED:
+        may_miss = request.config.getoption("kafka") in ("auto", "off")
+        kind = "embedded" if may_miss and isinstance(_kafka_jars(request.config), str) else "kafka"
     if kind != "embedded":
         request.getfixturevalue("kafka_jars")
     return kind

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from agents.gateway.base import Result
 from pipeline.model.clock import Clock
 from pipeline.telemetry import metrics as telemetry
-from pipeline.telemetry.instruments import Histogram
+from pipeline.telemetry.instruments import counter, histogram, samples_of
 
 log = logging.getLogger(__name__)
 
@@ -26,33 +26,35 @@ class Counts:
 
     def __init__(self, clock: Clock, receivers: Sequence[str]) -> None:
         self._clock = clock
-        self._counts: Counter[tuple[str, str, str]] = Counter()
-        self._seconds = Histogram(telemetry.GATEWAY_S, REQUEST_BOUNDS_S, ["receiver"])
+        self._requests = counter(telemetry.GATEWAY_REQUESTS, "receiver", "outcome")
+        self._skipped = counter(telemetry.GATEWAY_SKIPPED, "receiver", "reason")
+        self._samples = counter(telemetry.GATEWAY_SAMPLES, "receiver")
+        self._scrapes = counter(telemetry.GATEWAY_SCRAPES, "outcome")
+        self._seconds = histogram(telemetry.GATEWAY_S, REQUEST_BOUNDS_S, "receiver")
         self._logged: dict[tuple[str, str], float] = {}
         self._unsaid: Counter[tuple[str, str]] = Counter()
         for receiver in receivers:
-            self._seconds.show(receiver)
-            self._counts[telemetry.GATEWAY_REQUESTS, receiver, TAKEN] = 0
+            self._seconds.labels(receiver)
+            self._requests.labels(receiver, TAKEN)
 
     def request(self, receiver: str, result: Result, sender: str, took_s: float) -> None:
         """Count a request, and log one that was refused."""
-        reason = TAKEN if result.is_taken else result.reason
-        self._counts[telemetry.GATEWAY_REQUESTS, receiver, reason] += 1
-        self._seconds.observe(took_s, receiver)
+        self._requests.labels(receiver, TAKEN if result.is_taken else result.reason).inc()
+        self._seconds.labels(receiver).observe(max(0.0, took_s))
         if not result.is_taken:
             self.say(receiver, result.reason, f"{sender}: refused: {result.text}")
         for skipped in result.skipped:
-            self._counts[telemetry.GATEWAY_SKIPPED, receiver, skipped.reason] += 1
+            self._skipped.labels(receiver, skipped.reason).inc()
             if skipped.is_wrong:
                 self.say(receiver, skipped.reason, f"{sender}: left out: {skipped.text}")
 
     def samples(self, receiver: str, samples: int) -> None:
         """Count the parts that were taken."""
-        self._counts[telemetry.GATEWAY_SAMPLES, receiver, ""] += samples
+        self._samples.labels(receiver).inc(samples)
 
     def scrape(self, outcome: str) -> None:
         """Count a fetch of a profile, successful or not."""
-        self._counts[telemetry.GATEWAY_SCRAPES, "", outcome] += 1
+        self._scrapes.labels(outcome).inc()
 
     def say(self, receiver: str, reason: str, text: str) -> None:
         """Log a line, unless one of the same receiver and reason was logged a moment ago."""
@@ -66,16 +68,4 @@ class Counts:
 
     def metrics(self) -> list[telemetry.Sample]:
         """Return everything as samples of Prometheus."""
-        samples: list[telemetry.Sample] = [
-            (name, _labels(name, receiver, reason), count)
-            for (name, receiver, reason), count in sorted(self._counts.items())
-        ]
-        return samples + self._seconds.samples()
-
-
-def _labels(name: str, receiver: str, reason: str) -> Mapping[str, str]:
-    if name == telemetry.GATEWAY_SAMPLES:
-        return {"receiver": receiver}
-    if name == telemetry.GATEWAY_SCRAPES:
-        return {"outcome": reason}
-    return {"receiver": receiver, "outcome" if name == telemetry.GATEWAY_REQUESTS else "reason": reason}
+        return samples_of(self._requests, self._skipped, self._samples, self._scrapes, self._seconds)

@@ -8,13 +8,12 @@ import threading
 from collections.abc import Callable, Iterator
 
 from aiohttp import web
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from pipeline.http.access import check_reach, is_authorised
 from pipeline.http.serving import listening
 from pipeline.telemetry.instruments import Sample
 from pipeline.telemetry.metrics import exposition
-
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 @contextlib.contextmanager
@@ -32,7 +31,7 @@ def metrics_page(
         if not is_authorised(request.headers.get("Authorization"), token):
             return web.Response(status=401, text="wrong or missing bearer token\n")
         body = exposition(samples()).encode()
-        return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE})
+        return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
 
     app = web.Application(client_max_size=1024)
     app.router.add_get("/metrics", answer)

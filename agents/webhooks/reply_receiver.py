@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal, Protocol, get_args
@@ -25,7 +23,8 @@ from pipeline.stages.gather.reported import find_reported
 from pipeline.stages.gather.verdicts import gather_verdicts
 from pipeline.storage.interface import RowQuery, Store
 from pipeline.storage.schema import EVER
-from pipeline.telemetry.metrics import REPLIES, Sample
+from pipeline.telemetry.instruments import Sample, counter, samples_of
+from pipeline.telemetry.metrics import REPLIES
 
 log = logging.getLogger(__name__)
 
@@ -65,13 +64,13 @@ class ReplyReceiver:
         self._store = store
         self._send = send
         self._clock = clock
-        self._lock = threading.Lock()
-        self._counts: Counter[Outcome] = Counter(dict.fromkeys(get_args(Outcome), 0))
+        self._counts = counter(REPLIES, "outcome")
+        for outcome in get_args(Outcome):
+            self._counts.labels(outcome)
 
     def samples(self) -> list[Sample]:
         """Return the number of replies by outcome."""
-        with self._lock:
-            return [(REPLIES, {"outcome": outcome}, count) for outcome, count in self._counts.items()]
+        return samples_of(self._counts)
 
     async def take(self, forge: Forge, event: str, payload: Mapping[str, Any], source: Source) -> Answer:
         """Publish the verdict of a reply or a closing; the same once more changes nothing.
@@ -133,7 +132,7 @@ class ReplyReceiver:
         what = f"{_what(heard)} {heard.thread} of {source.name}"
         answer = await send_messages(self._send, [feedback_message(verdict)], what, "verdict")
         if answer.status == 200:
-            self._count("answered")
+            self._counts.labels("answered").inc()
         return answer
 
     def _may_answer(self, heard: Heard, source: Answerable) -> bool:
@@ -161,14 +160,10 @@ class ReplyReceiver:
         return is_news(closing, answer, state, bool(resolved))
 
     def _counted(self, outcome: Outcome, heard: Heard, source: Answerable, why: str) -> Answer:
-        self._count(outcome)
+        self._counts.labels(outcome).inc()
         if outcome != "other":
             log.info("%s %s of %s by %r: %s", _what(heard), heard.thread, source.name, heard.author, why)
         return Answer(200, f"{outcome}: {why}")
-
-    def _count(self, outcome: Outcome) -> None:
-        with self._lock:
-            self._counts[outcome] += 1
 
 
 def _what(heard: Heard) -> str:

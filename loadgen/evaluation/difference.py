@@ -10,8 +10,10 @@ import numpy as np
 
 from loadgen.evaluation.matching import Tolerances, cheapest_pairs
 from loadgen.evaluation.model import Event, LedgerLine
-from pipeline.backtest.funnel import STEPS
 from pipeline.model.metric_kind import is_gcpu
+from pipeline.model.steps import STEPS
+
+_POSITIONS = {step.key: number for number, step in enumerate(STEPS)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +127,7 @@ def _explained(
 
 def _progress(line: LedgerLine) -> tuple[int, float, str]:
     """Order lines by the step that dropped them, and at the same step by nearness to its bound."""
-    position = STEPS.index(line.step) if line.step in STEPS else len(STEPS)
-    return position, -abs(line.statistic - line.bound), line.metric
+    return _POSITIONS.get(line.step, len(STEPS)), -abs(line.statistic - line.bound), line.metric
 
 
 def _key(event: Event) -> tuple[str, float, str, float, str]:

@@ -9,10 +9,7 @@ from typing import Any
 
 from pipeline.messages.ledger import dropped_entries, entry_to_json
 from pipeline.model import Scan
-from pipeline.model.steps import FUNNEL
-
-STEPS = FUNNEL
-"""Steps that drop candidates, in the order in which they run."""
+from pipeline.model.steps import funnel_steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +37,7 @@ def count_funnel(scans: Iterable[Scan]) -> Funnel:
         dropped.update(line.decision.step for line in scan.dropped)
     left = change_points = reported + dropped.total()
     remaining = []
-    for step in dict.fromkeys((*STEPS, *dropped)):
+    for step in funnel_steps(dropped):
         left -= dropped[step]
         remaining.append((step, left))
     return Funnel(scan_count, series, change_points, tuple(remaining), reported, tuple(unjudged.items()))

@@ -24,20 +24,20 @@ class LoginFlags:
 
     user_header: str = option("", metavar="NAME", help="Header in which a reverse proxy names the user.")
     trusted_proxy: tuple[str, ...] = option(
-        (), metavar="NETWORK", help="Network whose --user-header is believed."
+        metavar="NETWORK", help="Network whose --user-header is believed."
     )
     triage: tuple[str, ...] = option(
-        (), metavar="USER", help="User who may answer; * is everybody. All others only read."
+        metavar="USER", help="User who may answer; * is everybody. All others only read."
     )
     oidc_issuer: str = option("", metavar="URL", help="Provider at which people log in.")
     oidc_client: str = option("", metavar="ID", help="Id of this dashboard at the provider.")
     oidc_groups_claim: str = option("groups", metavar="CLAIM", help="Claim that names people's groups.")
     public_url: str = option("", metavar="URL", help="Address at which people reach this dashboard.")
-    triage_group: tuple[str, ...] = option((), metavar="GROUP", help="Group whose members may answer.")
+    triage_group: tuple[str, ...] = option(metavar="GROUP", help="Group whose members may answer.")
     read_group: tuple[str, ...] = option(
-        (), metavar="GROUP", help="Group whose members may read (default: all who log in)."
+        metavar="GROUP", help="Group whose members may read (default: all who log in)."
     )
-    open_badges: bool = option(False, help="Show badges of services to everybody, without a login.")
+    open_badges: bool = option(help="Show badges of services to everybody, without a login.")
 
     def check(self, host: str) -> None:
         """Refuse flags that exclude or miss each other.

@@ -40,6 +40,7 @@ class Step:
     judges_domains: bool = False  # whether it looks at cost domains, which there may be none of
     drops: bool = True  # whether it drops candidates: a step of the funnel
     ablatable: bool = True
+    optional: bool = False  # whether only workloads that name it ask it
     factor: str = ""  # the factor of a suspect's score that it is, as events name it
     event_field: str = ""  # the field of events that lists what it found of a candidate
 

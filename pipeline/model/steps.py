@@ -7,7 +7,7 @@ decision carries a step's key and a code of it; the sentence for a code stands h
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from pipeline.model import Decision, RegressionKind
 from pipeline.model.step import Code as Code
@@ -136,6 +136,7 @@ STEPS: tuple[Step, ...] = (
         measures="pseudo z-score of what is left without the season",
         passes="no season accounts for it",
         kinds=_NOT_SLOW,
+        optional=True,
         codes={
             "no_series": _NO_SERIES,
             "seasonal": Code("comes back every day or week"),
@@ -298,10 +299,15 @@ STEPS: tuple[Step, ...] = (
 
 BY_KEY: Mapping[str, Step] = {step.key: step for step in STEPS}
 
-FUNNEL: tuple[str, ...] = tuple(step.key for step in STEPS if step.drops and step.ablatable)
-"""Keys of the steps that drop candidates, in their order (FBDetect Table 5)."""
+_DROPPING: tuple[Step, ...] = tuple(step for step in STEPS if step.drops and step.ablatable)
 
-FILTERS: tuple[Step, ...] = tuple(step for step in STEPS if step.key in FUNNEL and step.stage == "filter")
+OPTIONAL: tuple[str, ...] = tuple(step.key for step in STEPS if step.optional)
+"""Keys of the steps that only workloads ask which name them in ``steps``."""
+
+FUNNEL: tuple[str, ...] = tuple(step.key for step in _DROPPING if not step.optional)
+"""Keys of the steps that drop candidates of every workload, in their order (FBDetect Table 5)."""
+
+FILTERS: tuple[Step, ...] = tuple(step for step in _DROPPING if step.stage == "filter")
 """The filters, each in the module of ``pipeline.analysis.filters`` that its key names."""
 
 DETECTION: tuple[str, ...] = tuple(step.key for step in STEPS if step.stage == "detect")
@@ -333,6 +339,12 @@ ABLATABLE: tuple[str, ...] = (*FUNNEL, *CONSTRAINTS, *DETECTOR_PARTS, *FACTORS, 
 _UNKNOWN = Step("", "filter", "")
 _VERBATIM = Code("{0}", "{0}")
 _WORDLESS = Code()
+
+
+def funnel_steps(dropping: Collection[str]) -> tuple[str, ...]:
+    """Return keys of the steps of a funnel in their order: ``FUNNEL``, and the others of some keys."""
+    regular = (step.key for step in _DROPPING if not step.optional or step.key in dropping)
+    return tuple(dict.fromkeys((*regular, *dropping)))
 
 
 def step_of(key: str) -> Step:

@@ -18,6 +18,7 @@ from pipeline.counting.names.patterns import REGEX, compile_pattern
 from pipeline.files.validation import StrictModel, read_yaml, validate
 from pipeline.model import Detector, Direction, Scan
 from pipeline.model.errors import ConfigError
+from pipeline.model.steps import OPTIONAL
 from pipeline.model.units import DAY_S, WEEK_S, format_duration, parse_duration_s
 
 PRESETS_PATH = Path(__file__).with_name("workloads.yaml")
@@ -135,6 +136,7 @@ class Workload(StrictModel):
     change_lookback_s: OptionalSeconds = Field(alias="change_lookback", default=None)
     grouping: Literal["cause", "som", "kdd2018"] = "cause"
     merge_rules: tuple[Rule, ...] | None = None
+    steps: tuple[str, ...] = ()  # keys of optional steps that are asked, too
     cost_domains: tuple[CostDomain, ...] = ()
 
     @field_validator("cost_domains")
@@ -145,6 +147,14 @@ class Workload(StrictModel):
             if names.count(name) > 1:
                 raise ValueError(f"two of the name {name!r}")
         return domains
+
+    @field_validator("steps")
+    @classmethod
+    def _optional_steps(cls, steps: tuple[str, ...]) -> tuple[str, ...]:
+        for step in steps:
+            if step not in OPTIONAL:
+                raise ValueError(f"{step}: no optional step; there are {', '.join(OPTIONAL)}")
+        return steps
 
     @model_validator(mode="after")
     def _windows_fit(self) -> Workload:

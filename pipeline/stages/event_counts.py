@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pipeline.model import Scan
 from pipeline.model.steps import BY_KEY, FUNNEL
-from pipeline.telemetry.instruments import OTHER, Histogram, LabelBound
+from pipeline.telemetry.instruments import OTHER, LabelBound, counter, histogram, samples_of
 from pipeline.telemetry.metrics import (
     CANDIDATES,
     EVENT_BOUNDS_S,
@@ -54,13 +53,16 @@ class EventCounts:
     def __init__(self, stage: str, workloads: Iterable[str]) -> None:
         self._stage = stage
         self._workloads = LabelBound(MOST_WORKLOADS)
-        self._delays = Histogram(EVENT_DELAY_S, EVENT_BOUNDS_S, ["stage", "workload"])
-        self._events = Counter(dict.fromkeys(TYPES, 0))
-        self._candidates: Counter[tuple[str, str]] = Counter()  # by workload and step
+        self._delays = histogram(EVENT_DELAY_S, EVENT_BOUNDS_S, "stage", "workload")
+        self._events = counter(EVENTS, "stage", "type")
+        self._candidates = counter(CANDIDATES, "stage", "workload", "step")
         self._held: list[Brought] = []
+        for kind in TYPES:
+            self._events.labels(stage, kind)
         for workload in map(self._workloads.of, workloads):
-            self._delays.show(stage, workload)
-            self._candidates.update(dict.fromkeys([(workload, step) for step in (*FUNNEL, REPORTED)], 0))
+            self._delays.labels(stage, workload)
+            for step in (*FUNNEL, REPORTED):
+                self._candidates.labels(stage, workload, step)
 
     def begin(self) -> None:
         """Drop the outcomes that were not published."""
@@ -74,23 +76,16 @@ class EventCounts:
         """Count the held outcomes, which were published at the time ``now``."""
         for brought in self._held:
             workload = self._workloads.of(brought.scan.workload)
-            steps = [*(line.decision.step for line in brought.scan.dropped), *brought.dropped]
-            self._candidates.update((workload, step if step in BY_KEY else OTHER) for step in steps)
-            self._candidates[workload, REPORTED] += len(brought.change_times)
-            self._events["detected"] += len(brought.change_times) + brought.late
-            self._events.update(brought.updates)
+            for step in (*(line.decision.step for line in brought.scan.dropped), *brought.dropped):
+                self._candidates.labels(self._stage, workload, step if step in BY_KEY else OTHER).inc()
+            self._candidates.labels(self._stage, workload, REPORTED).inc(len(brought.change_times))
+            self._events.labels(self._stage, "detected").inc(len(brought.change_times) + brought.late)
+            for kind in brought.updates:
+                self._events.labels(self._stage, kind).inc()
             for change_time in brought.change_times:
-                self._delays.observe(now - change_time, self._stage, workload)
+                self._delays.labels(self._stage, workload).observe(max(0.0, now - change_time))
         self._held.clear()
 
     def samples(self) -> list[Sample]:
         """Return everything counted."""
-        stage = {"stage": self._stage}
-        return [
-            *((EVENTS, {**stage, "type": kind}, float(n)) for kind, n in self._events.copy().items()),
-            *(
-                (CANDIDATES, {**stage, "workload": workload, "step": step}, float(n))
-                for (workload, step), n in self._candidates.copy().items()
-            ),
-            *self._delays.samples(),
-        ]
+        return samples_of(self._events, self._candidates, self._delays)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -30,7 +29,8 @@ from pipeline.stages.gather.streams import COUNTED_TOPICS
 from pipeline.stages.scan_rows import insert_scan
 from pipeline.stages.upstream_progress import UpstreamProgress
 from pipeline.storage.interface import Store
-from pipeline.telemetry.metrics import RELEASE_LOOKS, Sample
+from pipeline.telemetry.instruments import Sample, counter, samples_of
+from pipeline.telemetry.metrics import RELEASE_LOOKS
 
 log = logging.getLogger(__name__)
 
@@ -91,7 +91,9 @@ class ReleasesStage(Stage, Assignable, Divisible, Counted):
         self._services: dict[str, _Service] = {}
         self._waiting: list[str] = []
         self._unsettled: Scan | None = None
-        self._outcomes = Counter(dict.fromkeys(_OUTCOMES, 0))
+        self._outcomes = counter(RELEASE_LOOKS, "stage", "outcome")
+        for outcome in _OUTCOMES:
+            self._outcomes.labels(self.name, outcome)
         self.inputs: Mapping[str, Decoder] = {"windows": decode_progress}
 
     def assigned(self, topic: str, partitions: Sequence[int]) -> None:
@@ -107,10 +109,7 @@ class ReleasesStage(Stage, Assignable, Divisible, Counted):
 
     def samples(self) -> list[Sample]:
         """Return the number of looks by outcome."""
-        return [
-            (RELEASE_LOOKS, {"stage": self.name, "outcome": outcome}, float(number))
-            for outcome, number in self._outcomes.copy().items()
-        ]
+        return samples_of(self._outcomes)
 
     def handle(self, batch: Sequence[Record]) -> list[Outgoing]:
         """Take progress in, and make one due look: the oldest of a service."""
@@ -130,7 +129,8 @@ class ReleasesStage(Stage, Assignable, Divisible, Counted):
         if (scan := self._unsettled) is None:
             return
         insert_scan(self._store, scan)
-        self._outcomes["slower" if scan.candidates else "no change" if scan.series else "not judged"] += 1
+        outcome = "slower" if scan.candidates else "no change" if scan.series else "not judged"
+        self._outcomes.labels(self.name, outcome).inc()
         self._unsettled = None
 
     def _take(self, batch: Sequence[Record]) -> list[str]:

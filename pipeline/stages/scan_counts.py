@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pipeline.model import Record, Scan
 from pipeline.model.units import DAY_S, MINUTE_S
-from pipeline.telemetry.instruments import Histogram, LabelBound
+from pipeline.telemetry.instruments import LabelBound, counter, histogram, samples_of
 from pipeline.telemetry.metrics import (
     DELAY_BOUNDS_S,
     SCAN_BOUNDS_S,
@@ -59,14 +58,14 @@ class ScanCounts:
     def __init__(self, stage: str, intervals_s: Mapping[str, float]) -> None:
         self._stage = stage
         self._intervals_s = intervals_s
-        self._scans = Counter(dict.fromkeys(intervals_s, 0))
-        self._series = Counter(dict.fromkeys(intervals_s, 0))
-        self._took = Histogram(SCAN_S, SCAN_BOUNDS_S, ["stage", "workload"])
-        self._delays = Histogram(SCAN_DELAY_S, DELAY_BOUNDS_S, ["stage", "workload"])
+        self._scans = counter(SCANS, "stage", "workload")
+        self._series = counter(SCANNED_SERIES, "stage", "workload")
+        self._took = histogram(SCAN_S, SCAN_BOUNDS_S, "stage", "workload")
+        self._delays = histogram(SCAN_DELAY_S, DELAY_BOUNDS_S, "stage", "workload")
         for workload in intervals_s:
-            self._took.show(stage, workload)
-            self._delays.show(stage, workload)
-        self._unjudged: Counter[tuple[str, str]] = Counter()  # scans by service and code
+            for instrument in (self._scans, self._series, self._took, self._delays):
+                instrument.labels(stage, workload)
+        self._unjudged = counter(f"{UNJUDGED}_total", "stage", "service", "reason")
         self._unjudged_services = LabelBound(MOST_UNJUDGED)
         self._heard: dict[str, _Heard] = {}  # the one heard longest ago is first
         self._scanned: dict[str, Mapping[str, float]] = {}  # by service: the end of each workload's last scan
@@ -102,38 +101,25 @@ class ScanCounts:
 
     def ran(self, workload: str, took_s: float) -> None:
         """Count the seconds that a scan took; it may be repeated before it is published."""
-        self._took.observe(took_s, self._stage, workload)
+        self._took.labels(self._stage, workload).observe(max(0.0, took_s))
 
     def published(self, scan: Scan, now: float) -> None:
         """Count a published scan."""
-        self._scans[scan.workload] += 1
-        self._series[scan.workload] += scan.series
-        self._delays.observe(now - scan.end, self._stage, scan.workload)
-        if scan.unjudged:
+        self._scans.labels(self._stage, scan.workload).inc()
+        self._series.labels(self._stage, scan.workload).inc(scan.series)
+        self._delays.labels(self._stage, scan.workload).observe(max(0.0, now - scan.end))
+        for reason in scan.unjudged:
             shown = self._unjudged_services.of(scan.service)
-            self._unjudged.update((shown, reason.code) for reason in scan.unjudged)
+            self._unjudged.labels(self._stage, shown, reason.code).inc()
 
     def samples(self, now: float) -> list[Sample]:
         """Return all counts, and the silent services, at the time ``now``."""
-        stage = {"stage": self._stage}
-        unjudged = [
-            (f"{UNJUDGED}_total", {**stage, "service": service, "reason": code}, float(count))
-            for (service, code), count in self._unjudged.copy().items()
-        ]
-        by_workload = (
-            (SCANS, self._scans),
-            (SCANNED_SERIES, self._series),
-            (SCAN_INTERVAL_S, self._intervals_s),
-        )
         return [
-            *unjudged,
             *(
-                (name, {**stage, "workload": workload}, float(value))
-                for name, values in by_workload
-                for workload, value in dict(values).items()
+                (SCAN_INTERVAL_S, {"stage": self._stage, "workload": workload}, interval_s)
+                for workload, interval_s in self._intervals_s.items()
             ),
-            *self._took.samples(),
-            *self._delays.samples(),
+            *samples_of(self._unjudged, self._scans, self._series, self._took, self._delays),
             *self._services(now),
         ]
 

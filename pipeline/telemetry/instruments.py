@@ -1,10 +1,11 @@
-"""Instruments of telemetry: histograms, and values of labels within a bound."""
+"""Instruments of telemetry: counters, histograms, their samples, and values of labels within a bound."""
 
 from __future__ import annotations
 
-import threading
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+
+from prometheus_client import Counter, Histogram
+from prometheus_client.registry import Collector
 
 Sample = tuple[str, Mapping[str, str], float]
 """Name without the prefix, labels, value."""
@@ -34,49 +35,28 @@ class LabelBound:
         return value
 
 
-class Histogram:
-    """Values counted by size, so that Prometheus can add up processes; threads may share it.
+def counter(name: str, *labels: str) -> Counter:
+    """Return a counter; threads may share it. Its method ``labels`` shows a series before the first event."""
+    return Counter(name, "", labels, registry=None)
 
-    ``bounds`` are the upper bounds of the buckets, ascending; the last one, which holds all, comes by itself.
-    """
 
-    def __init__(self, name: str, bounds: Sequence[float], labels: Sequence[str] = ()) -> None:
-        self._name = name
-        self._bounds = tuple(bounds)
-        self._labels = tuple(labels)
-        self._counts: dict[tuple[str, ...], list[int]] = {}
-        self._sums: dict[tuple[str, ...], float] = {}
-        self._lock = threading.Lock()
+def histogram(name: str, bounds: Sequence[float], *labels: str) -> Histogram:
+    """Return a histogram whose buckets have these upper bounds, beside one for all; threads may share it."""
+    return Histogram(name, "", labels, registry=None, buckets=bounds)
 
-    def show(self, *labels: str) -> None:
-        """Show these values of the labels before any is counted: else the first increase is not seen."""
-        with self._lock:
-            self._of(labels)
 
-    def observe(self, value: float, *labels: str) -> None:
-        """Count a value; a negative one, which only clocks that differ can bring, as 0."""
-        value = max(0.0, value)
-        with self._lock:
-            self._of(labels)[bisect_left(self._bounds, value)] += 1
-            self._sums[labels] += value
+def samples_of(*instruments: Collector) -> list[Sample]:
+    """Return the samples of instruments, except the times at which the series began."""
+    return [
+        (sample.name, _labels(sample.labels), sample.value)
+        for instrument in instruments
+        for family in instrument.collect()
+        for sample in family.samples
+        if not sample.name.endswith("_created")
+    ]
 
-    def samples(self) -> list[Sample]:
-        """Return the buckets, added up from the smallest, with sum and count."""
-        with self._lock:
-            found = [(labels, counts.copy(), self._sums[labels]) for labels, counts in self._counts.items()]
-        samples: list[Sample] = []
-        for values, counts, total in found:
-            labels = dict(zip(self._labels, values, strict=True))
-            so_far = 0
-            for bound, count in zip((*self._bounds, None), counts, strict=True):
-                so_far += count
-                le = "+Inf" if bound is None else f"{bound:.15g}"
-                samples.append((f"{self._name}_bucket", {**labels, "le": le}, so_far))
-            samples += [(f"{self._name}_sum", labels, total), (f"{self._name}_count", labels, so_far)]
-        return samples
 
-    def _of(self, labels: tuple[str, ...]) -> list[int]:
-        if labels not in self._counts:
-            self._counts[labels] = [0] * (len(self._bounds) + 1)
-            self._sums[labels] = 0.0
-        return self._counts[labels]
+def _labels(labels: Mapping[str, str]) -> Mapping[str, str]:
+    """Return labels with a bucket's bound as 60 or 1382400; the library writes 60.0 and 1.3824e+06."""
+    bound = labels.get("le", "+Inf")
+    return labels if bound == "+Inf" else {**labels, "le": f"{float(bound):.15g}"}

@@ -6,12 +6,16 @@ import logging
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
+
+from prometheus_client.exposition import generate_latest
+from prometheus_client.metrics_core import Metric
 
 from pipeline.model import MetricPoints, Profile, Record, RequestCounts, Scan
 from pipeline.model.clock import Clock, system_clock
 from pipeline.model.units import DAY_S, HOUR_S, MINUTE_S
-from pipeline.telemetry.instruments import Histogram, LabelBound
+from pipeline.telemetry.instruments import LabelBound, histogram, samples_of
 from pipeline.telemetry.instruments import Sample as Sample
 
 logger = logging.getLogger(__name__)
@@ -272,12 +276,11 @@ class Telemetry:
         self._clock = clock
         self._limited = limited
         self._reported: Counter[str] = Counter()
-        self._counts: Counter[str] = Counter()
-        self._in_all: Counter[str] = Counter(dict.fromkeys(NAMES, 0))
-        self._batches = Histogram(BATCH_S, BATCH_BOUNDS_S, ["stage"])
-        self._batches.show(stage)
-        self._data_delays = Histogram(DATA_DELAY_S, DELAY_BOUNDS_S, ["stage", "topic"])
-        self._scan_delays = Histogram(SCAN_DELAY_S, DELAY_BOUNDS_S, ["stage", "workload"])
+        self._counts: Counter[str] = Counter(dict.fromkeys(NAMES, 0))
+        self._batches = histogram(BATCH_S, BATCH_BOUNDS_S, "stage")
+        self._batches.labels(stage)
+        self._data_delays = histogram(DATA_DELAY_S, DELAY_BOUNDS_S, "stage", "topic")
+        self._scan_delays = histogram(SCAN_DELAY_S, DELAY_BOUNDS_S, "stage", "workload")
         self._workloads = LabelBound(MOST_WORKLOADS)
         self._lock = threading.Lock()
 
@@ -287,7 +290,7 @@ class Telemetry:
         """Count a batch that is done with."""
         samples = sum(int(r.payload.counts.sum()) for r in records if isinstance(r.payload, Profile))
         self._add({MESSAGES: len(events), SAMPLES: samples, DEAD_LETTERS: len(rejected)})
-        self._batches.observe(took_s, self._stage)
+        self._batches.labels(self._stage).observe(took_s)
         self._note_delays(records)
         logger.debug(
             "stage=%s batch messages=%d samples=%d dead_letters=%d",
@@ -324,15 +327,11 @@ class Telemetry:
     def summary_fields(self, lag: int | None) -> dict[str, Any]:
         """Return what ``summary`` says, by name, and begin anew."""
         with self._lock:
-            fields: dict[str, Any] = {"stage": self._stage, **{name: self._counts[name] for name in NAMES}}
-            self._counts.clear()
-        limited = Counter(self._limited())
-        fields |= {
-            name: limited[name] - self._reported[name]
-            for name in LIMITED
-            if limited[name] > self._reported[name]
-        }
-        self._reported = limited
+            counted = self._counts + Counter(self._limited())
+        new = counted - self._reported
+        self._reported = counted
+        fields: dict[str, Any] = {"stage": self._stage, **{name: new[name] for name in NAMES}}
+        fields |= {name: new[name] for name in LIMITED if name in new}
         if lag is not None:
             fields["lag"] = lag
         return fields
@@ -341,36 +340,46 @@ class Telemetry:
         """Return everything counted so far, as METRICS names it."""
         stage = {"stage": self._stage}
         with self._lock:
-            counted: list[Sample] = [(f"{name}_total", stage, self._in_all[name]) for name in NAMES]
-        for histogram in (self._batches, self._data_delays, self._scan_delays):
-            counted += histogram.samples()
+            counted: list[Sample] = [(f"{name}_total", stage, self._counts[name]) for name in NAMES]
         limited = self._limited()
-        return counted + [(f"{name}_total", stage, limited[name]) for name in LIMITED if name in limited]
+        counted += [(f"{name}_total", stage, limited[name]) for name in LIMITED if name in limited]
+        return counted + samples_of(self._batches, self._data_delays, self._scan_delays)
 
     def _note_delays(self, records: Sequence[Record]) -> None:
         """Note how old what a batch brought is, by the event time at which it was complete."""
         now = self._clock()
         for record in records:
             match record.payload:
-                case Profile() as profile:
-                    self._data_delays.observe(now - profile.end, self._stage, record.topic)
-                case RequestCounts() as counts:
-                    self._data_delays.observe(now - counts.end, self._stage, record.topic)
+                case Profile() | RequestCounts() as counts:
+                    end, delays = counts.end, self._data_delays.labels(self._stage, record.topic)
                 case MetricPoints() as points:
-                    age_s = now - float(points.timestamps.max())
-                    self._data_delays.observe(age_s, self._stage, record.topic)
+                    end = float(points.timestamps.max())
+                    delays = self._data_delays.labels(self._stage, record.topic)
                 case Scan() as scan:
-                    self._scan_delays.observe(now - scan.end, self._stage, self._workloads.of(scan.workload))
+                    end = scan.end
+                    delays = self._scan_delays.labels(self._stage, self._workloads.of(scan.workload))
+                case _:
+                    continue
+            delays.observe(max(0.0, now - end))  # below 0 only if clocks differ
 
     def _add(self, counts: Mapping[str, int]) -> None:
         with self._lock:
             self._counts.update(counts)
-            self._in_all.update(counts)
 
 
 def as_text(fields: Mapping[str, Any]) -> str:
     """Write fields as ``name=value``, as a summary does."""
     return " ".join(f"{name}={value}" for name, value in fields.items())
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """Families of metrics as prometheus-client writes them."""
+
+    families: Sequence[Metric]
+
+    def collect(self) -> Sequence[Metric]:
+        return self.families
 
 
 def exposition(samples: Iterable[Sample]) -> str:
@@ -379,21 +388,11 @@ def exposition(samples: Iterable[Sample]) -> str:
     Raises:
         KeyError: a sample's name is not in METRICS.
     """
-    lines: dict[str, list[str]] = {}
+    families = {
+        name: Metric(PREFIX + name.removesuffix("_total"), text, kind)
+        for name, (kind, text) in METRICS.items()
+    }
     for name, labels, value in samples:
         family = name.removesuffix("_sum").removesuffix("_count").removesuffix("_bucket")
-        if family not in METRICS:
-            raise KeyError(name)
-        inside = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels.items())
-        braces = f"{{{inside}}}" if inside else ""
-        lines.setdefault(family, []).append(f"{PREFIX}{name}{braces} {value:.15g}")
-    out: list[str] = []
-    for family in METRICS:
-        if family in lines:
-            kind, text = METRICS[family]
-            out += [f"# HELP {PREFIX}{family} {text}", f"# TYPE {PREFIX}{family} {kind}", *lines[family]]
-    return "\n".join(out) + "\n"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
+        families[family].add_sample(PREFIX + name, dict(labels), value)
+    return generate_latest(_Page([family for family in families.values() if family.samples])).decode()

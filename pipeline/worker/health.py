@@ -17,6 +17,7 @@ from typing import Protocol
 
 import orjson
 from aiohttp import web
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from pipeline import __version__
 from pipeline.http.access import check_reach, is_authorised
@@ -31,7 +32,6 @@ LONGEST_CALL_S = 900.0
 CHECK_S = 5.0
 """Timeout of a check of /ready, and the time for which its outcome is reused, in seconds."""
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 Check = Callable[[], Awaitable[None]]
 """Returns if the check passes, else raises a SmidgenError with the reason."""
@@ -137,7 +137,9 @@ class Health:
         ready = all(text == "ok" for text in (await self.ready()).values())
         samples += [("ready", {}, float(ready)), ("build_info", {"version": __version__}, 1.0)]
         samples += [("start_timestamp_seconds", {}, self._started), *_process()]
-        return web.Response(body=exposition(samples).encode(), headers={"Content-Type": CONTENT_TYPE})
+        return web.Response(
+            body=exposition(samples).encode(), headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4}
+        )
 
     def _may(self, request: web.Request) -> bool:
         return is_authorised(request.headers.get("Authorization"), self._token)

@@ -11,7 +11,7 @@ import pytest
 
 from agents.commands import silences
 from pipeline.cli import run
-from pipeline.commands import options
+from pipeline.commands import request
 from pipeline.messages.inputs import decode_feedback, silence_to_row
 from pipeline.messages.records import columns_of
 from pipeline.model import Outgoing, Silence
@@ -51,7 +51,7 @@ class Typed:
 def typed(store_dsn: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Typed:
     typed = Typed(store_dsn, capsys)
     monkeypatch.setattr(silences, "publish_once", typed.publish)
-    for module in (silences, options):
+    for module in (silences, request):
         monkeypatch.setattr(module, "system_clock", lambda: NOW)
     return typed
 

@@ -22,23 +22,11 @@ from tests.e2e.worker_process import (
 pytestmark = pytest.mark.e2e
 
 
-@pytest.mark.kafka
-def test_every_sample_is_counted_once(
-    own_broker: str, store_dsn: str, shared_store: Store, service_name: str
-) -> None:
-    load = build_load(service_name, 300)
-    ends = publish_load(own_broker, load)
-    with WorkerProcess(own_broker, store_dsn, "aggregate", batch_size=50) as worker:
-        wait_done(own_broker, ends, worker)
-        assert worker.stop() == 0
-    assert_counted(shared_store, load)
-
-
 def test_inserts_that_fail_or_whose_answer_is_lost_are_repeated_without_doubling(
     own_broker: str, store_dsn: str, shared_store: Store, service_name: str
 ) -> None:
     faults = {2: "lost", 3: "lost", 5: "refused", 6: "refused", 8: "lost", 11: "lost", 15: "refused"}
-    load = build_load(service_name, 120)
+    load = build_load(service_name, 120, hosts=4)
     ends = publish_load(own_broker, load)
     with (
         FailingStore(store_dsn, faults.get) as failing,
@@ -57,7 +45,7 @@ def test_killed_in_the_middle_of_a_batch_again_and_again(
     own_broker: str, store_dsn: str, shared_store: Store, service_name: str
 ) -> None:
     """SIGKILL around chosen INSERTs: before one, or once it is stored but not yet answered."""
-    load = build_load(service_name, 200)
+    load = build_load(service_name, 200, hosts=4)
     ends = publish_load(own_broker, load)
     running: list[WorkerProcess] = []
     # A batch makes three INSERTs (totals, gcpu, stacks): these lie within one and at both of its ends.
@@ -87,9 +75,7 @@ def test_killed_in_the_middle_of_a_batch_again_and_again(
 def test_partitions_move_between_workers_under_load(
     own_broker: str, store_dsn: str, shared_store: Store, service_name: str
 ) -> None:
-    first = build_load(service_name, 150, seed=1)
-    second = build_load(service_name, 150, seed=2)
-    third = build_load(service_name, 150, seed=3)
+    first, second, third = (build_load(service_name, 60, seed=seed) for seed in (1, 2, 3))
     publish_load(own_broker, first)
     with WorkerProcess(own_broker, store_dsn, "aggregate", batch_size=5) as one:
         wait_until(lambda: one.messages > 0, "the first worker at work", one)

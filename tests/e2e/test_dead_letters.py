@@ -45,8 +45,9 @@ def test_a_broken_deploy_stops_the_stage_and_a_replay_after_the_fix_counts_every
     service_name: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    loads = [build_load(f"{service_name}-{n}", 60, seed=n) for n in range(4)]
-    rest = [build_load(f"{service_name}-{n}", 3, seed=10 + n) for n in range(4)]
+    loads = [build_load(f"{service_name}-{n}", 30, hosts=3, seed=n) for n in range(4)]
+    rest = [build_load(load.service, 2, hosts=3, seed=10 + n) for n, load in enumerate(loads)]
+    going_on = Load(service_name, tuple(profile for load in rest for profile in load.profiles))
     for load in loads:
         publish_load(own_broker, load)
     scanned: dict[str, list[Any]] = {
@@ -61,10 +62,10 @@ def test_a_broken_deploy_stops_the_stage_and_a_replay_after_the_fix_counts_every
         deadline = time.monotonic() + 240
         while worker.process.poll() is None:  # agents go on sending
             assert time.monotonic() < deadline, worker.log
+            publish_load(own_broker, going_on)
             for number, load in enumerate(rest):
-                publish_load(own_broker, load)
                 loads[number] = Load(load.service, (*loads[number].profiles, *load.profiles))
-            time.sleep(0.3)
+            time.sleep(0.5)
         assert worker.process.returncode == 1
         assert "Traceback" not in worker.log
         lines = [line for line in worker.log.splitlines() if " ERROR pipeline" in line]
@@ -126,7 +127,7 @@ def test_copies_of_a_replayed_dead_letter_are_counted_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """As a client library makes them that did not hear the broker's answer, at once or much later."""
-    load = build_load(service_name, 60)
+    load = build_load(service_name, 60, hosts=3)
     make_dead_letters(monkeypatch, own_broker, store_dsn, [load])
     assert dlq(own_broker, "replay").returncode == 0
     replayed = [entry for entry in read_all(own_broker, "profiles") if header(entry, "replay")]

@@ -36,7 +36,7 @@ def test_a_replay_that_is_killed_again_and_again_sends_every_dead_letter_once(
     service_name: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    loads = [build_load(f"{service_name}-{n}", 40, seed=n) for n in range(2)]
+    loads = [build_load(f"{service_name}-{n}", 40, hosts=3, seed=n) for n in range(2)]
     make_dead_letters(monkeypatch, own_broker, store_dsn, loads)
     rng = random.Random(1)
     kills = 0

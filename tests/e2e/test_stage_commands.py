@@ -32,7 +32,6 @@ from tests.e2e.worker_process import (
     read_all,
     stored_samples,
     wait_done,
-    wait_until,
 )
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
@@ -102,9 +101,7 @@ def test_nothing_moves_while_a_worker_runs(own_broker: BrokerUrl, store_dsn: str
     ends = publish(own_broker, [(b"shop", encode_scan(scan()))], "change-points")
     (partition,) = ends
     with WorkerProcess(own_broker, store_dsn, "filter") as worker:
-        wait_until(
-            lambda: committed(own_broker, "filter", "change-points", ends) == ends, "the commit", worker
-        )
+        wait_done(own_broker, ends, worker, stage="filter", topic="change-points")
         for words in (
             ["skip", "filter", "--partition", str(partition)],
             ["rewind", "filter", "--since", "1h"],

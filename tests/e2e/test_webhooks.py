@@ -150,8 +150,8 @@ def test_a_reply_to_an_alert_and_a_closed_issue_become_verdicts(
     assert post(url, closed, event="issues") == (200, "already published\n")
     with urllib.request.urlopen(f"{url}/metrics", timeout=TIMEOUT_S) as answer:
         counted = answer.read().decode()
-    assert 'smidgen_replies_total{outcome="answered"} 2\n' in counted
-    assert 'smidgen_replies_total{outcome="unclear"} 1\n' in counted
+    assert 'smidgen_replies_total{outcome="answered"} 2.0\n' in counted
+    assert 'smidgen_replies_total{outcome="unclear"} 1.0\n' in counted
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=TIMEOUT_S)
     found = [one for one in consume(broker, "feedback", decode_feedback) if one.service == service_name]

@@ -12,17 +12,25 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka import AIOKafkaProducer, TopicPartition
 
 from loadgen.bench.faults.relay import BUSY, Answer, RelayServer
 from loadgen.engines.kafka.cluster import KafkaCluster
 from pipeline.embedded.broker import EmbeddedBroker
-from pipeline.kafka import Entry, apply_topics, cluster_id, read_topic, topic_ids
+from pipeline.kafka import (
+    Entry,
+    admin_client,
+    apply_topics,
+    cluster_id,
+    committed_offsets,
+    read_topic,
+    topic_ids,
+)
 from pipeline.messages.measurements import encode_profile
 from pipeline.model import Profile
 from pipeline.settings.topics import load_topics
@@ -33,6 +41,8 @@ TOPICS = load_topics()
 START = 1_700_000_000.0 // 3600 * 3600
 SPAN_S = 3600.0
 DEADLINE_S = 240.0
+LOOK_SHARE = 3.0
+"""Seconds of pause for each second that a look takes."""
 
 
 class BrokerUrl(str):
@@ -80,14 +90,18 @@ class Running(Protocol):
 def wait_until(condition: Callable[[], bool], what: str, *workers: Running) -> None:
     """Wait for a condition, or fail with what was waited for; at once if one of the workers ends."""
     timeout_s = DEADLINE_S
-    deadline = time.monotonic() + timeout_s
+    began = looked = time.monotonic()
     while not condition():
         for worker in workers:
             assert worker.process.poll() is None, worker.log
-        assert time.monotonic() < deadline, f"not within {timeout_s:g} s: {what}" + "".join(
+        took_s = time.monotonic() - looked
+        assert looked + took_s < began + timeout_s, f"not within {timeout_s:g} s: {what}" + "".join(
             f"\n{worker.log[-2000:]}" for worker in workers
         )
-        time.sleep(0.1)
+        time.sleep(
+            min(max(0.1, LOOK_SHARE * took_s), 1.0)
+        )  # a look that reads a topic takes work from workers
+        looked = time.monotonic()
 
 
 _MAIN = """
@@ -263,28 +277,41 @@ def publish_load(broker: str, load: Load) -> Ends:
     return publish(broker, [(f"{p.service}/{p.host}".encode(), encode_profile(p)) for p in load.profiles])
 
 
+@contextmanager
+def committed_reader(
+    broker: str, stage: str, topic: str, partitions: Iterable[int]
+) -> Iterator[Callable[[], Ends]]:
+    """Yield a function that returns what a stage has committed of a topic; 0 where it has committed nothing.
+
+    It asks over one connection, since a new one for every look would keep a broker as busy as a worker does.
+    """
+    positions = [TopicPartition(TOPICS[topic].name, partition) for partition in partitions]
+    with asyncio.Runner() as runner:
+        stack = AsyncExitStack()
+        client = runner.run(stack.enter_async_context(admin_client(broker)))
+
+        def look() -> Ends:
+            offsets = runner.run(committed_offsets(client, TOPICS.group(stage), positions))
+            return {position.partition: offsets.get(position, 0) for position in positions}
+
+        try:
+            yield look
+        finally:
+            runner.run(stack.aclose())
+
+
 def committed(broker: str, stage: str, topic: str, partitions: Iterable[int]) -> Ends:
     """Return what a stage has committed of a topic; 0 where it has committed nothing."""
-
-    async def look() -> Ends:
-        group = TOPICS.group(stage)
-        consumer = AIOKafkaConsumer(bootstrap_servers=broker, group_id=group, enable_auto_commit=False)
-        positions = [TopicPartition(TOPICS[topic].name, p) for p in partitions]
-        consumer.assign(positions)
-        await consumer.start()
-        try:
-            return {position.partition: await consumer.committed(position) or 0 for position in positions}
-        finally:
-            await consumer.stop()
-
-    return asyncio.run(look())
+    with committed_reader(broker, stage, topic, partitions) as look:
+        return look()
 
 
-def wait_done(broker: str, ends: Ends, *workers: WorkerProcess, topic: str = "profiles") -> None:
-    """Wait until aggregate has committed everything on a topic."""
-    wait_until(
-        lambda: committed(broker, "aggregate", topic, ends) == ends, f"all of {topic} committed", *workers
-    )
+def wait_done(
+    broker: str, ends: Ends, *workers: WorkerProcess, stage: str = "aggregate", topic: str = "profiles"
+) -> None:
+    """Wait until a stage has committed everything on a topic."""
+    with committed_reader(broker, stage, topic, ends) as look:
+        wait_until(lambda: look() == ends, f"all of {topic} committed", *workers)
 
 
 def read_all(broker: str, topic: str) -> list[Entry]:

@@ -42,6 +42,9 @@ from tests.support.builders import build_change
 
 pytestmark = pytest.mark.e2e
 
+SIZES = ((1, 60), (2, 30))
+"""Number and messages of two loads; the offsets of the second one, on a topic made anew, end far earlier."""
+
 
 @pytest.fixture
 def dsn(store_dsn: str) -> str:
@@ -110,7 +113,7 @@ def test_a_topic_that_was_made_anew_is_counted_from_its_start(
     kafka_broker: BrokerUrl, dsn: str, store: Store, service_name: str
 ) -> None:
     """Its offsets begin at 0 again, far below those that the store has of the topic before it."""
-    first, second = (build_load(f"{service_name}-{n}", size, seed=n) for n, size in ((1, 120), (2, 60)))
+    first, second = (build_load(f"{service_name}-{n}", size, hosts=3, seed=n) for n, size in SIZES)
     count(kafka_broker, dsn, publish_load(kafka_broker, first))
     make_anew(kafka_broker, "profiles")
     count(kafka_broker, dsn, publish_load(kafka_broker, second))
@@ -125,7 +128,7 @@ def test_a_topic_that_was_made_anew_is_counted_from_its_start(
 def test_a_worker_stops_when_its_topic_is_made_anew(
     kafka_broker: BrokerUrl, dsn: str, store: Store, service_name: str
 ) -> None:
-    first, second = (build_load(f"{service_name}-{n}", size, seed=n) for n, size in ((1, 120), (2, 60)))
+    first, second = (build_load(f"{service_name}-{n}", size, hosts=3, seed=n) for n, size in SIZES)
     with WorkerProcess(kafka_broker, dsn, "aggregate") as worker:
         worker.wait_ready()
         wait_done(kafka_broker, publish_load(kafka_broker, first), worker)
@@ -164,7 +167,7 @@ def test_two_sets_of_topics_share_a_database(
     (tmp_path / "b.yaml").write_text(yaml.safe_dump(named))
     others = load_topics(tmp_path / "b.yaml")
     asyncio.run(apply_topics(kafka_broker, others))
-    load = build_load(service_name, 80)
+    load = build_load(service_name, 40, hosts=3)
     ends = publish_load(kafka_broker, load)
     count(kafka_broker, dsn, ends)
     with WorkerProcess(kafka_broker, dsn, "aggregate", more=["--topics", str(tmp_path / "b.yaml")]) as worker:
@@ -179,7 +182,7 @@ def test_a_store_that_was_restored_is_brought_up_from_where_it_is(
     kafka_broker: BrokerUrl, dsn: str, store: Store, store_dsn: str, service_name: str
 ) -> None:
     """Kafka's commit is at the end; the database is the one before the second half, and then an empty one."""
-    first, second = (build_load(f"{service_name}-{n}", 60, seed=n) for n in (1, 2))
+    first, second = (build_load(f"{service_name}-{n}", 40, hosts=3, seed=n) for n in (1, 2))
     change = build_change("c1", service=first.service)
     publish(kafka_broker, [(first.service.encode(), encode_change(change))], "changes")
     halfway = publish_load(kafka_broker, first)
@@ -201,7 +204,7 @@ def test_what_left_no_rows_is_not_read_again(
     kafka_broker: BrokerUrl, dsn: str, store: Store, service_name: str
 ) -> None:
     """Dead letters at the end of a partition are past it; nobody has to see them twice."""
-    load = build_load(service_name, 40)
+    load = build_load(service_name, 40, hosts=3)
     publish_load(kafka_broker, load)
     publish(kafka_broker, [(f"{service_name}/h{n}".encode(), b"no profile") for n in range(12)])
     ends = publish(kafka_broker, [(f"{service_name}/h{n}".encode(), b"no profile") for n in range(12)])
@@ -216,7 +219,7 @@ def test_a_log_that_ends_early_stops_the_worker(
     kafka_broker: BrokerUrl, dsn: str, store: Store, service_name: str
 ) -> None:
     """As after a broker was restored, and the store was not: the next messages would look counted."""
-    ends = publish_load(kafka_broker, build_load(service_name, 40))
+    ends = publish_load(kafka_broker, build_load(service_name, 40, hosts=3))
     count(kafka_broker, dsn, ends)
     stream = next(
         row["stream"] for row in store.rows(RowQuery("logs", None, *EVER)) if row["topic"] == "profiles"

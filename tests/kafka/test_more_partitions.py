@@ -18,7 +18,6 @@ from tests.e2e.worker_process import (
     WorkerProcess,
     assert_counted,
     build_load,
-    committed,
     publish_load,
     stream_of,
     wait_done,
@@ -130,10 +129,7 @@ def test_topics_of_stages_are_raised_once_all_is_read_and_no_worker_runs(
         publish_load(kafka_broker, loads[1])
         everything = ends(kafka_broker, "profiles")
         wait_done(kafka_broker, everything, worker)
-        progress = ends(kafka_broker, "windows")
-        wait_until(
-            lambda: committed(kafka_broker, "detect", "windows", progress) == progress, "all read", worker
-        )
+        wait_done(kafka_broker, ends(kafka_broker, "windows"), worker, stage="detect", topic="windows")
         assert worker.stop() == 0
     assert_counted(shared_store, Load(service_name, (*loads[0].profiles, *loads[1].profiles)))
     assert_new_partitions_are_counted(kafka_broker, shared_store, everything, 12)

@@ -24,7 +24,8 @@ def step_page() -> str:
     lines = [INTRODUCTION, "| step | asks | value, against the bound | codes |", "| --- | --- | --- | --- |"]
     for step in steps:
         codes = ", ".join(f"`{code}`" for code in step.codes)
-        lines.append(f"| `{step.key}` | {step.question} | {_measures(step)} | {codes} |")
+        key = f"`{step.key}` (optional)" if step.optional else f"`{step.key}`"
+        lines.append(f"| {key} | {step.question} | {_measures(step)} | {codes} |")
     special: dict[tuple[str, str], list[str]] = {}
     for step in steps:
         for code, answer in step.codes.items():

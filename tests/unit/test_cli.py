@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from pipeline import cli
+from pipeline.commands import lazy_group
 
 
 def plain(_name: str) -> None:
@@ -24,7 +25,7 @@ def amid_a_class(_name: str) -> None:
 
 @pytest.mark.parametrize("imported", [plain, amid_a_class])
 def test_ctrl_c_amid_an_import(imported: Callable[[str], None], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli, "load", imported)
+    monkeypatch.setattr(lazy_group, "load", imported)
     assert cli.run(["gateway"]) == 130
 
 
@@ -32,7 +33,7 @@ def test_another_error_of_a_class_is_not_hidden(monkeypatch: pytest.MonkeyPatch)
     def broken(_name: str) -> None:
         raise RuntimeError("broken")
 
-    monkeypatch.setattr(cli, "load", broken)
+    monkeypatch.setattr(lazy_group, "load", broken)
     with pytest.raises(RuntimeError, match="broken"):
         cli.run(["gateway"])
 

@@ -9,6 +9,7 @@ from typing import Any
 from loadgen.evaluation.suite.goals import goals_table
 from loadgen.evaluation.suite.presets import HOSTS, WORLD
 from loadgen.evaluation.suite.table import pooled_tables, scenario_table, worth_table
+from pipeline.model.steps import OPTIONAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ backtested and scored at the defaults. [scoring.md](scoring.md) defines each fig
 `smidgen bench accuracy --from FILE` shows the runs with intervals; `make record` writes this page.
 Intervals of shares are Wilson's; "–" is a figure that a scenario cannot have.
 All runs are in `loadgen/evaluation/records/`: `{file}`{ablated}.
-{beside}
+{beside}{optional}
 """
 
 _ABLATION = """\
@@ -74,6 +75,7 @@ def accuracy_page(result: Mapping[str, Any], ablated: Mapping[str, Any] | None =
         command=record.command,
         file=record.file,
         beside=record.beside,
+        optional=_optional_steps(runs),
         ablated=", those without each step in `ablation.json.gz`" if ablated else "",
         runs=len(runs),
         scenarios=len({run["scenario"] for run in runs}),
@@ -86,6 +88,17 @@ def accuracy_page(result: Mapping[str, Any], ablated: Mapping[str, Any] | None =
         heading, _, rows = table.markdown().partition("\n\n")
         parts += [heading, _ABLATION.format(seeds=_seeds(ablated["runs"])), rows]
     return "\n\n".join(parts) + "\n"
+
+
+def _optional_steps(runs: Sequence[Mapping[str, Any]]) -> str:
+    """Return a line on the optional steps that recorded runs asked; empty if they asked none."""
+    steps = {step["step"] for run in runs for step in run["score"]["funnel"]["steps"]} & set(OPTIONAL)
+    names = ", ".join(f"`{step}`" for step in sorted(steps))
+    return (
+        f"\nThese runs were made with {names}, which has become [optional](workloads.md#optional-steps)."
+        if names
+        else ""
+    )
 
 
 def record_of(runs: Sequence[Mapping[str, Any]]) -> Record:

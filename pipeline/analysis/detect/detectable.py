@@ -159,8 +159,7 @@ def samples_to_detect(
 def significant_root(traffic: Traffic, look: Look, config: DetectableConfig) -> float:
     """Return the size of a step, in standard errors, that is significant among a scan's series.
 
-    It is infinite where the noise is estimated with too few degrees of freedom, as of a service that is a minute
-    old.
+    It is infinite where too few degrees of freedom estimate the noise, as of a service that is a minute old.
     """
     bound = config.significance / max(traffic.series, 1)
     span, splits = 0.0, 1

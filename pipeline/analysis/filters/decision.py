@@ -41,6 +41,8 @@ def decide_filters(
 ) -> Filtered:
     """Apply the filters in order, each to the candidates that the former ones pass.
 
+    An optional step is applied if ``config`` names it.
+
     Args:
         evidence: What was gathered of the scan.
         config: Of its workload.
@@ -50,7 +52,7 @@ def decide_filters(
     case = open_case(evidence, config)
     left, dropped = evidence.scan.candidates, list[Dropped]()
     for step in steps:
-        if step.key in without:
+        if step.key in without or (step.optional and step.key not in config.optional):
             continue
         asked = [candidate for candidate in left if candidate.kind in step.kinds]
         rest = [candidate for candidate in left if candidate.kind not in step.kinds]
@@ -60,9 +62,9 @@ def decide_filters(
     return Filtered(left, tuple(dropped), escalated)
 
 
-def load_filters(steps: Sequence[Step] = FILTERS) -> None:
+def load_filters() -> None:
     """Import every filter, so that the first scan does not wait for imports."""
-    for step in steps:
+    for step in FILTERS:
         filter_of(step)
 
 

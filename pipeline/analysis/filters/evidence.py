@@ -22,6 +22,7 @@ class FilterConfig:
     absolute: float | None = None  # detection threshold, in the series' unit
     relative: float | None = None  # or as a share of the level before
     normalise: NormaliseConfig = field(default_factory=NormaliseConfig)
+    optional: tuple[str, ...] = ()  # keys of the optional steps to ask
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 from pipeline.delivery.alerts.delivery import Delivery
 from pipeline.delivery.alerts.rules import Rule
 from pipeline.model.units import DAY_S, HOUR_S, MINUTE_S
-from pipeline.telemetry.instruments import Histogram, Sample
+from pipeline.telemetry.instruments import Sample, counter, histogram, samples_of
 from pipeline.telemetry.metrics import ALERT_DELAY_S, ALERT_RULES, ALERTS, ALERTS_WAITING
 
 Outcome = Literal["sent", "failed", "dropped", "left_out"]
@@ -27,26 +27,31 @@ class AlertNumbers:
 
     def __init__(self, targets: Sequence[str], rules: Sequence[Rule]) -> None:
         self._targets = tuple(targets)
-        self._outcomes: Counter[tuple[str, Outcome]] = Counter()
-        self._matched: Counter[str] = Counter({rule_name(rules, rule): 0 for rule in rules})
         self._rules = tuple(rules)
-        self._delays = Histogram(ALERT_DELAY_S, DELAY_BOUNDS_S, ["target"])
+        self._outcomes = counter(ALERTS, "target", "outcome")
+        self._matched = counter(ALERT_RULES, "rule")
+        self._delays = histogram(ALERT_DELAY_S, DELAY_BOUNDS_S, "target")
+        for rule in rules:
+            self._matched.labels(rule_name(rules, rule))
         for target in targets:
-            self._delays.show(target)
+            self._delays.labels(target)
+            for outcome in get_args(Outcome):
+                self._outcomes.labels(target, outcome)
 
     def matched(self, rules: Iterable[Rule]) -> None:
         """Count an event that matches a rule."""
-        self._matched.update(rule_name(self._rules, rule) for rule in rules)
+        for rule in rules:
+            self._matched.labels(rule_name(self._rules, rule)).inc()
 
     def ended(self, target: str, outcome: Outcome) -> None:
         """Count the outcome of a message."""
-        self._outcomes[target, outcome] += 1
+        self._outcomes.labels(target, outcome).inc()
 
     def sent(self, target: str, batch: Iterable[Delivery], now: float) -> None:
         """Count a sent message, and the delay of each of its alerts."""
         self.ended(target, "sent")
         for delivery in batch:
-            self._delays.observe(max(now - delivery.due, 0.0), target)
+            self._delays.labels(target).observe(max(now - delivery.due, 0.0))
 
     def samples(self, waiting: Iterable[Delivery], paused: Mapping[str, float], now: float) -> list[Sample]:
         """Return all counts so far, and the waiting deliveries.
@@ -59,19 +64,12 @@ class AlertNumbers:
         waits: Counter[tuple[str, Waits]] = Counter(
             (delivery.target, _reason(delivery, paused, now)) for delivery in waiting
         )
-        reasons: tuple[Waits, ...] = ("due", "quiet", "late")
-        outcomes: tuple[Outcome, ...] = ("sent", "failed", "dropped", "left_out")
-        values: list[Sample] = [(ALERT_RULES, {"rule": name}, n) for name, n in self._matched.items()]
-        for target in self._targets:
-            values += [
-                (ALERTS, {"target": target, "outcome": outcome}, self._outcomes[target, outcome])
-                for outcome in outcomes
-            ]
-            values += [
-                (ALERTS_WAITING, {"target": target, "reason": reason}, waits[target, reason])
-                for reason in reasons
-            ]
-        return values + self._delays.samples()
+        values: list[Sample] = [
+            (ALERTS_WAITING, {"target": target, "reason": reason}, waits[target, reason])
+            for target in self._targets
+            for reason in get_args(Waits)
+        ]
+        return values + samples_of(self._matched, self._outcomes, self._delays)
 
 
 def rule_name(rules: Sequence[Rule], rule: Rule) -> str:

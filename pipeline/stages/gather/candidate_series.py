@@ -21,6 +21,7 @@ def filter_config(workload: Workload, without: Without = NOTHING) -> FilterConfi
         analysis_s=workload.analysis_s,
         rising=workload.direction == "up",
         normalise=normalise_config(without),
+        optional=workload.steps,
         **workload.threshold.model_dump(),
     )
 

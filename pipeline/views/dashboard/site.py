@@ -86,6 +86,7 @@ class Site:
         self.stream = Stream(self.board)
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="dashboard")
         self._drawing = asyncio.Lock()
+        self._looking = asyncio.Lock()
         self._looked_at = float("-inf")
         self._templates = {ratio: self._environment(ratio=ratio) for ratio in (True, False)}
 
@@ -100,10 +101,11 @@ class Site:
 
     async def find(self, key: str) -> Item | None:
         """Return a regression by its id, also one newer than the snapshot: an alert may come first."""
-        now = self.sources.clock()
-        if key not in self.board.snapshot.by_id and now >= self._looked_at + LOOK_AGAIN_S:
-            self._looked_at = now
-            await self.read(self.board.refresh)
+        async with self._looking:  # who asks meanwhile waits for the same look
+            now = self.sources.clock()
+            if key not in self.board.snapshot.by_id and now >= self._looked_at + LOOK_AGAIN_S:
+                self._looked_at = now
+                await self.read(self.board.refresh)
         return self.board.snapshot.by_id.get(key)
 
     async def draw(self, function: Callable[..., Answer], *given: Any) -> Answer:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pipeline.backtest.funnel import STEPS, count_funnel, ledger_lines
-from pipeline.model import Scan, steps
+from pipeline.backtest.funnel import count_funnel, ledger_lines
+from pipeline.model import Scan
+from pipeline.model.steps import FUNNEL, funnel_steps
 from tests.support.builders import build_candidate, build_dropped
 
 SCAN = Scan("shop", "live", 1.7e9, 1.7e9 + 30, 1.7e9 + 45, 1.7e9 + 50, 7)
@@ -27,5 +28,10 @@ def test_every_step_is_counted_in_order() -> None:
     assert [line["step"] for line in ledger_lines(scans)] == ["som_dedup", "went_away", "went_away", "new"]
 
 
-def test_the_steps_are_those_of_the_registry() -> None:
-    assert STEPS == steps.FUNNEL
+def test_an_optional_step_has_a_line_where_it_drops_something() -> None:
+    seasonal = build_dropped(build_candidate(), "seasonality", 1.0, 2.0, "seasonal")
+    plain, with_seasonal = count_funnel([SCAN]), count_funnel([replace(SCAN, dropped=(seasonal,))])
+    assert tuple(dict(plain.remaining)) == FUNNEL
+    steps = tuple(dict(with_seasonal.remaining))
+    assert steps == funnel_steps(["seasonality"])
+    assert steps.index("went_away") + 1 == steps.index("seasonality") == steps.index("threshold") - 1

@@ -12,7 +12,6 @@ import orjson
 import pytest
 
 from pipeline.analysis.lifecycle import OpenRegression
-from pipeline.backtest.funnel import STEPS
 from pipeline.cli import run
 from pipeline.messages.events import regression_event, regression_id, update_event
 from pipeline.messages.ledger import dropped_entries, ledger_columns, reported_entries
@@ -27,6 +26,7 @@ from pipeline.model import (
     Silence,
     Suspect,
 )
+from pipeline.model.steps import FUNNEL
 from pipeline.settings.workloads import load_workloads
 from pipeline.stages.rootcause import RootcauseStage
 from pipeline.storage.arrays import ArrayStore
@@ -190,7 +190,7 @@ def test_what_was_not_there_before_is_new() -> None:
     assert "(new)" in dict(explain(entry).facts)["change"]
 
 
-@pytest.mark.parametrize("name", STEPS)
+@pytest.mark.parametrize("name", FUNNEL)
 def test_every_step_says_what_it_asks(name: str) -> None:
     (entry,) = dropped_entries(replace(SCAN, dropped=(build_dropped(LOST, name, 3.0, 2.0, "it was so"),)))
     step = explain(entry).steps[-1]

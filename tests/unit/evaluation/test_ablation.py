@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from loadgen.bench.scan import WORKLOAD as SCAN_WORKLOAD
@@ -16,23 +15,22 @@ from loadgen.evaluation.suite.ablation import SHOWN, ablation_jobs, parse_steps,
 from loadgen.evaluation.suite.runs import Job, Run, run_fleet
 from loadgen.fleet.scenario import load_scenario
 from loadgen.fleet.simulate import simulate
-from pipeline.analysis.detect.short_term import ScanConfig, Windows, find_candidates
-from pipeline.backtest import funnel
+from pipeline.analysis.detect.short_term import ScanConfig
 from pipeline.backtest.dataset import Dataset
 from pipeline.backtest.flow import Flow
 from pipeline.backtest.run import run_backtest
 from pipeline.cli import run
 from pipeline.messages.scans import encode_progress
-from pipeline.model import Candidate, Progress, SeriesMatrix
+from pipeline.model import Candidate, Progress
 from pipeline.model.errors import ConfigError
 from pipeline.model.steps import ABLATABLE as STEPS
-from pipeline.model.steps import DETECTOR_PARTS
 from pipeline.model.steps import FUNNEL as FUNNEL_STEPS
 from pipeline.settings.config import Settings
 from pipeline.settings.workloads import load_workloads
 from pipeline.stages.ablation import NOTHING, Without, scan_config
 from pipeline.stages.scanner import search_config
 from pipeline.storage.arrays import ArrayStore
+from tests.support.detector_parts import QUESTIONS, draw, reported
 from tests.unit.evaluation.test_suite import SCENARIO, WORKLOAD, suite_run
 
 JOBS = [Job("a", 1, ()), Job("a", 2, ())]
@@ -43,50 +41,28 @@ def lacking(run: Run, *steps: str) -> Run:
     return {**run, "without": list(steps)}
 
 
-def seasonal_matrix() -> SeriesMatrix:
-    """Ten days of ten-minute windows with a daily cycle, weekends, and wandering noise; rare series too."""
-    rng = np.random.default_rng(4)
-    days = np.arange(1500) / 144
-    wave = 1 + 0.2 * np.sin(2 * np.pi * days) + 0.05 * ((days + 4.5) % 7 >= 5)
-    wander = 1 + 0.02 * rng.standard_normal((60, 1500)).cumsum(axis=1) / np.sqrt(1500)
-    shares = np.geomspace(1e-6, 1e-2, 60)[:, None]
-    samples = rng.poisson(40_000 * shares * wave * wander).astype(np.float64)
-    samples[::3, 1450:] += rng.poisson(40_000 * shares[::3] / 2, (20, 50))
-    names = tuple(f"s{i}" for i in range(60))
-    return SeriesMatrix(0.0, 600.0, ("subroutine",) * 60, names, samples, np.full(1500, 40_000.0))
-
-
-def test_steps_are_those_of_the_funnel() -> None:
-    assert FUNNEL_STEPS == funnel.STEPS
+def test_without_nothing_the_detector_has_its_own_settings() -> None:
     assert scan_config(NOTHING) == ScanConfig()
 
 
 OF_THE_SERVICE = ("composition", "common_noise")
 """Parts that look at all series of a service; the stage adds them to the matrix."""
 
-OF_SENDERS = ("release_effect",)
-"""Parts for which samples must say who sent them; what they are worth is in test_mix_search."""
 
-OF_NAMES = ("renames",)
-"""Parts for which names have to be exchanged; what they are worth is in test_renames."""
-
-
-@pytest.mark.parametrize(
-    "part", [p for p in DETECTOR_PARTS if p not in (*OF_THE_SERVICE, *OF_SENDERS, *OF_NAMES)]
-)
-def test_a_part_of_the_detector_has_a_switch(part: str) -> None:
-    matrix, windows = seasonal_matrix(), Windows(1440, 1464, 1500)
-    whole, lacks = (
-        find_candidates(matrix, windows, config=scan_config(w)) for w in (NOTHING, frozenset({part}))
+@pytest.mark.parametrize("part", QUESTIONS)
+def test_a_part_of_the_detector_is_worth_something_where_its_question_arises(part: str) -> None:
+    service = draw(part, 2)
+    (false, right), (false_without, right_without) = (
+        reported(service, without) for without in (NOTHING, frozenset({part}))
     )
-    assert whole
-    assert whole != lacks
+    assert (-false, right) > (-false_without, right_without)
 
 
-@pytest.mark.parametrize("part", OF_NAMES)
-def test_a_part_about_names_has_a_switch(part: str) -> None:
+@pytest.mark.parametrize("part", ["count_likelihood", "renames"])
+def test_a_part_of_the_detector_has_a_switch(part: str) -> None:
     whole, lacks = (search_config(SCAN_WORKLOAD, 0.0, without) for without in (NOTHING, frozenset({part})))
-    assert (getattr(whole, part), getattr(lacks, part)) == (True, False)
+    on, off = (getattr(config if part == "renames" else config.short_term, part) for config in (whole, lacks))
+    assert (on, off) == (True, False)
 
 
 def candidates_of_the_stage(dataset: Dataset, without: Without) -> tuple[Candidate, ...]:

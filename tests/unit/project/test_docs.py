@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from pipeline.model.steps import BY_KEY
 from tests.support import command_reference, step_tables
 from tests.support.cases import for_every
 from tests.support.paths import ROOT
@@ -143,6 +144,11 @@ def test_the_representations_of_a_sample_are_types_of_their_files() -> None:
 
 def test_the_steps_in_the_tables_are_those_of_the_registry() -> None:
     assert step_tables.PAGE.read_text(encoding="utf-8") == step_tables.step_page(), "run: make schemas"
+
+
+def test_every_step_of_the_registry_has_a_row_on_what_it_is_worth() -> None:
+    page = (ROOT / "docs" / "measured" / "steps.md").read_text(encoding="utf-8")
+    assert set(BY_KEY) <= set(re.findall(r"`(\w+)`", page))
 
 
 def test_no_document_is_a_file_of_results() -> None:

@@ -202,7 +202,9 @@ EXTENSIONS = {
                     "Measure nothing."
                     print("0.0 s")
                 """,
-            "loadgen/bench/command.py": Line("OF_THEIR_OWN = {", '    "nothing": "loadgen.bench.nothing",'),
+            "loadgen/bench/command.py": Line(
+                "OF_THEIR_OWN = {", '    "nothing": ("loadgen.bench.nothing", "Time of nothing."),'
+            ),
         },
         """
         from pipeline.cli import run

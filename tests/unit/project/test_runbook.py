@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import re
 
-import click
-
-from pipeline.cli import smidgen
 from pipeline.settings.config import Settings
 from pipeline.stages.factory import STAGES
 from pipeline.telemetry.metrics import METRICS, PREFIX

@@ -233,6 +233,11 @@ def test_presets_and_files_mix_in_the_order_given(tmp_path: Path) -> None:
         ),
         pytest.param({"series": "cpu"}, "series: ", id="unknown series"),
         pytest.param(
+            {"steps": ["went_away"]},
+            "steps: went_away: no optional step; there are seasonality",
+            id="step that is not optional",
+        ),
+        pytest.param(
             {"metrics": ["*throughput*"]},
             "metrics chooses service-level metrics; it needs series: service",
             id="metrics of gCPU",

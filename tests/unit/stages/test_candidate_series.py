@@ -76,13 +76,13 @@ def store() -> Watched:
     return watched
 
 
-def scan_of(watched: Watched, workload: Workload) -> Scan:
-    """Return what detect publishes of the service; its scan ends where the data ends."""
-    stages = ("detect",)
+def scan_of(watched: Watched, workload: Workload, *, is_filtered: bool = False) -> Scan:
+    """Return what detect, or filter, publishes of the service; its scan ends where the data ends."""
+    stages = ("detect", "filter") if is_filtered else ("detect",)
     flow = Flow(watched, (workload,), settings=Settings(), clock=lambda: END, stages=stages)
     progress = Progress("shop", "profiles", 0, END + workload.wait_s, END - workload.rerun_interval_s)
     flow.send("windows", [encode_progress(progress)])
-    (scan,) = flow.scans("change-points")
+    (scan,) = flow.scans("filtered" if is_filtered else "change-points")
     return scan
 
 
@@ -96,6 +96,13 @@ def test_the_filters_read_their_candidates_alone(shape: str) -> None:
     assert scan.candidates
     assert watched.asked == [sorted({(c.metric_kind, c.metric) for c in scan.candidates})]
     assert len(found.series.names) == len(watched.asked[0])
+
+
+@pytest.mark.parametrize("steps", [(), ("seasonality",)])
+def test_optional_steps_are_asked_where_the_workload_names_them(steps: tuple[str, ...]) -> None:
+    workload = Workload.model_validate({**WORKLOADS["a week before it"], "steps": steps})
+    (candidate,) = scan_of(store(), workload, is_filtered=True).candidates
+    assert {"seasonality"} & {decision.step for decision in candidate.passed} == set(steps)
 
 
 @pytest.mark.parametrize("shape", WORKLOADS)

@@ -15,7 +15,7 @@ from pipeline.messages.fields import EARLIEST_S, LATEST_S
 from pipeline.messages.ledger import LedgerEntry, entry_from_row
 from pipeline.model.errors import ConfigError
 from pipeline.model.metric_kind import is_gcpu
-from pipeline.model.steps import FUNNEL, step_of
+from pipeline.model.steps import funnel_steps, step_of
 from pipeline.model.units import DAY_S
 from pipeline.storage.interface import RowQuery
 from pipeline.views.dashboard.figures import figure_json
@@ -53,7 +53,7 @@ def funnel_of(steps: Sequence[str]) -> list[Stage]:
     """
     dropped = Counter(step for step in steps if step)
     left, stages = len(steps), []
-    for step in dict.fromkeys((*FUNNEL, *dropped)):
+    for step in funnel_steps(dropped):
         if dropped[step]:
             left -= dropped[step]
             stages.append(Stage(step, step_of(step).question, dropped[step], left))

@@ -190,7 +190,7 @@ async def test_metrics_count_what_was_taken() -> None:
         await client.post("/pprof", data=STACKS)
         text = await (await client.get("/metrics")).text()
     assert 'smidgen_gateway_samples_total{receiver="pprof"} 4' in text
-    assert 'smidgen_gateway_requests_total{receiver="pprof",outcome="malformed"} 1' in text
+    assert 'smidgen_gateway_requests_total{outcome="malformed",receiver="pprof"} 1' in text
 
 
 @open_fault("44.11", "a gateway without a token takes posts of any web page and of rebound host names")

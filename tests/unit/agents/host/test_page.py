@@ -25,7 +25,7 @@ def test_numbers_are_served_until_the_end_to_who_has_the_token() -> None:
     with metrics_page(list, "127.0.0.1", 0, "secret") as address:
         with pytest.raises(urllib.error.HTTPError, match="401"):
             read(address)
-        assert read(address, "secret") == "\n"
+        assert read(address, "secret") == ""
 
 
 def test_addresses_that_are_refused() -> None:

@@ -63,6 +63,13 @@ def test_the_first_filter_that_objects_drops(
 
 def test_what_passes_carries_every_decision_in_the_order_of_the_registry() -> None:
     (passed,) = decide_filters(evidence(STEP), CONFIG).passed
+    assert [decision.step for decision in passed.passed] == [
+        step.key for step in FILTERS if not step.optional
+    ]
+
+
+def test_an_optional_step_is_asked_where_it_is_named() -> None:
+    (passed,) = decide_filters(evidence(STEP), replace(CONFIG, optional=("seasonality",))).passed
     assert [decision.step for decision in passed.passed] == [step.key for step in FILTERS]
 
 

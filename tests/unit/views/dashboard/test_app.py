@@ -261,6 +261,5 @@ async def test_top_functions_are_shown_to_programs_with_a_token(serve: Serve) ->
         assert page.content_type == "text/plain"
         shown = [line for line in text.splitlines() if not line.startswith("#")]
         assert len(shown) == 20
-        assert all(
-            line.startswith('smidgen_top_function_gcpu{service="search",release="",') for line in shown
-        )
+        assert all(line.startswith("smidgen_top_function_gcpu{function=") for line in shown)
+        assert all(',release="",service="search"} 0.' in line for line in shown)

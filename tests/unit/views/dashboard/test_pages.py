@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+
 import numpy as np
 import pytest
 
@@ -123,4 +125,5 @@ async def test_a_regression_that_is_newer_than_the_snapshot_is_looked_for(
     site.board.snapshot = Snapshot(version=version)
     assert await site.find(event) is None  # within the second
     moment[0] += 1.0
-    assert await site.find(event)
+    both = await asyncio.gather(site.find(event), site.find(event))
+    assert all(both), "the second waits for the first"
