@@ -15,7 +15,7 @@ from agents.source.routes.source import Chain, Class, Unit
 
 VERBS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS")
 
-Place = tuple[int, str]
+Position = tuple[int, str]
 """Index and keyword of an argument; ``-1`` for one that has only a keyword."""
 
 _DEEPEST = 10
@@ -163,21 +163,21 @@ class PythonTree:
             return (entity.unit.path, entity.variable)
         return (scope.unit.path, ".".join(chain))
 
-    def text_at(self, site: CallSite, place: Place) -> str | None:
+    def text_at(self, site: CallSite, position: Position) -> str | None:
         """Return the text of an argument."""
-        return self.text(argument(site.node, place), site.scope)
+        return self.text(argument(site.node, position), site.scope)
 
-    def texts_at(self, site: CallSite, place: Place) -> list[str]:
+    def texts_at(self, site: CallSite, position: Position) -> list[str]:
         """Return the texts of an argument that is a list."""
-        return self.texts(argument(site.node, place), site.scope)
+        return self.texts(argument(site.node, position), site.scope)
 
-    def key_at(self, site: CallSite, place: Place) -> Key | None:
+    def key_at(self, site: CallSite, position: Position) -> Key | None:
         """Return the object that an argument names."""
-        return self.key(argument(site.node, place), site.scope)
+        return self.key(argument(site.node, position), site.scope)
 
-    def handler_at(self, site: CallSite, place: Place) -> Handler | None:
+    def handler_at(self, site: CallSite, position: Position) -> Handler | None:
         """Return the handler that an argument names."""
-        return self.handler(argument(site.node, place), site.scope)
+        return self.handler(argument(site.node, position), site.scope)
 
     def bound_key(self, site: CallSite) -> Key | None:
         """Return the object that a call makes."""
@@ -265,9 +265,9 @@ def owner_of(node: ast.Call) -> ast.expr | None:
     return node.func.value if isinstance(node.func, ast.Attribute) else None
 
 
-def argument(node: ast.Call, place: Place) -> ast.expr | None:
+def argument(node: ast.Call, position: Position) -> ast.expr | None:
     """Return an argument of a call."""
-    index, name = place
+    index, name = position
     for keyword in node.keywords:
         if keyword.arg == name:
             return keyword.value

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agents.source.routes.mounts import Key, Mounts
-from agents.source.routes.python_tree import CallSite, Handler, Place, PythonTree, owner_of
+from agents.source.routes.python_tree import CallSite, Handler, Position, PythonTree, owner_of
 from agents.source.routes.route import Route
 
 
@@ -18,14 +18,14 @@ class Dialect:
         framework: Its name.
         pattern: Returns the pattern of a path.
         makers: Constructor of an object that holds routes → keyword of its prefix, empty for none.
-        mounting: Method that mounts such an object on another → places of the object and of the prefix.
+        mounting: Method that mounts such an object on another → positions of the object and of the prefix.
         replaces: True if the prefix of a mount replaces the object's own.
     """
 
     framework: str
     pattern: Callable[[str], str]
     makers: Mapping[str, str]
-    mounting: Mapping[str, tuple[Place, Place]]
+    mounting: Mapping[str, tuple[Position, Position]]
     replaces: bool = False
 
 
