@@ -16,7 +16,7 @@ from loadgen.harness import Mean, mean_of
 from pipeline.analysis.detect.search import find_change_points
 from pipeline.analysis.detect.short_term import Windows
 from pipeline.analysis.filters.significance import judge_significance
-from pipeline.model import FloatArray, SeriesMatrix
+from pipeline.model import FloatArray, MetricKind, SeriesMatrix
 from pipeline.settings.workloads import load_workloads
 from pipeline.stages.scanner import search_config
 
@@ -62,7 +62,8 @@ def _wander(rng: np.random.Generator, times: float = 1.0) -> FloatArray:
     """Return the course of subroutines that wander by ``times`` 1 to 3 %, correlated over two hours."""
     remains = np.exp(-1 / 12)
     drawn = rng.standard_normal((SERIES, len(TIME))) * np.sqrt(1 - remains**2)
-    return 1 + times * rng.uniform(0.01, 0.03, (SERIES, 1)) * lfilter([1], [1, -remains], drawn)
+    wandering: FloatArray = lfilter([1], [1, -remains], drawn)
+    return 1 + times * rng.uniform(0.01, 0.03, (SERIES, 1)) * wandering
 
 
 def _be_named_anew(_: np.random.Generator) -> FloatArray:
@@ -104,10 +105,9 @@ def draw(part: str, seed: int) -> Service:
     course = np.array(course)
     course[rows, AT:] *= 1 + gains[:, None]
     samples = rng.binomial(int(SAMPLES), levels[:, None] * course).astype(np.float64)
+    kind: MetricKind = "subroutine"
     names = tuple(f"{rng.integers(2**60):x}" for _ in range(SERIES))
-    matrix = SeriesMatrix(
-        0.0, WINDOW_S, ("subroutine",) * SERIES, names, samples, np.full(len(TIME), SAMPLES)
-    )
+    matrix = SeriesMatrix(0.0, WINDOW_S, (kind,) * SERIES, names, samples, np.full(len(TIME), SAMPLES))
     return Service(matrix, frozenset(names[row] for row in rows))
 
 
