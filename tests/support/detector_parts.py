@@ -14,7 +14,7 @@ from scipy.signal import lfilter
 
 from loadgen.harness import Mean, mean_of
 from pipeline.analysis.detect.search import find_change_points
-from pipeline.analysis.detect.short_term import WindowIndexes
+from pipeline.analysis.detect.short_term import Windows
 from pipeline.analysis.filters.significance import judge_significance
 from pipeline.model import FloatArray, MetricKind, SeriesMatrix
 from pipeline.settings.workloads import load_workloads
@@ -22,7 +22,7 @@ from pipeline.stages.scanner import search_config
 
 (WORKLOAD,) = load_workloads(("frontfaas-small",))
 DAY, WINDOW_S = 144, 600.0
-WINDOWS = WindowIndexes(10 * DAY, 10 * DAY + 24, 10 * DAY + 60)
+WINDOWS = Windows(10 * DAY, 10 * DAY + 24, 10 * DAY + 60)
 AT = WINDOWS.analysis + 12
 """Window from which on subroutines cost more, and at which everything else happens."""
 
@@ -55,15 +55,15 @@ def _begin_a_weekend(rng: np.random.Generator) -> FloatArray:
 
 def _lose_a_large_part(_: np.random.Generator) -> FloatArray:
     """Return the course of shares when a twentieth of the service's cost goes away."""
-    return np.ones((SERIES, 1)) * np.where(TIME >= AT, 1 / 0.95, 1.0)
+    return np.broadcast_to(np.where(TIME >= AT, 1 / 0.95, 1.0), (SERIES, len(TIME)))
 
 
 def _wander(rng: np.random.Generator, times: float = 1.0) -> FloatArray:
     """Return the course of subroutines that wander by ``times`` 1 to 3 %, correlated over two hours."""
     remains = np.exp(-1 / 12)
     drawn = rng.standard_normal((SERIES, len(TIME))) * np.sqrt(1 - remains**2)
-    course: FloatArray = 1 + times * rng.uniform(0.01, 0.03, (SERIES, 1)) * lfilter([1], [1, -remains], drawn)
-    return course
+    wandering: FloatArray = lfilter([1], [1, -remains], drawn)
+    return 1 + times * rng.uniform(0.01, 0.03, (SERIES, 1)) * wandering
 
 
 def _be_named_anew(_: np.random.Generator) -> FloatArray:
@@ -105,8 +105,8 @@ def draw(part: str, seed: int) -> Service:
     course = np.array(course)
     course[rows, AT:] *= 1 + gains[:, None]
     samples = rng.binomial(int(SAMPLES), levels[:, None] * course).astype(np.float64)
-    names = tuple(f"{rng.integers(2**60):x}" for _ in range(SERIES))
     kind: MetricKind = "subroutine"
+    names = tuple(f"{rng.integers(2**60):x}" for _ in range(SERIES))
     matrix = SeriesMatrix(0.0, WINDOW_S, (kind,) * SERIES, names, samples, np.full(len(TIME), SAMPLES))
     return Service(matrix, frozenset(names[row] for row in rows))
 

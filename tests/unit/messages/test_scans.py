@@ -155,7 +155,7 @@ def test_probabilities_of_types_are_read_if_they_are_there(
     assert found.costlier_requests[0].types == ("GET /a", "GET /b")
 
 
-def test_a_whole_scan_needs_no_part_numbers_and_may_have_grown_nothing() -> None:
+def test_a_whole_scan_needs_no_part_numbers_and_may_lack_lists() -> None:
     lacking = dict.fromkeys(("part", "parts", "dropped", "grown"), DELETED)
     scan = decode_scan(altered(scan_json(), lacking))
     assert (scan.part, scan.parts, scan.dropped, scan.grown) == (0, 1, (), ())

@@ -39,9 +39,9 @@ EDITS = {
     "pipeline/model/metric_kind.py": {
         '"metadata", "service"]': '"metadata", "service", "tenant", "heap"]',
         '["endpoint", "metadata"]': '["endpoint", "metadata", "tenant"]',
-        '    "service": Measure(': (
-            '    "tenant": Measure(gcpu=True, prefix="tenant="),\n'
-            '    "heap": Measure(gcpu=False),\n    "service": Measure('
+        '    "service": KindMeasure(': (
+            '    "tenant": KindMeasure(gcpu=True, prefix="tenant="),\n'
+            '    "heap": KindMeasure(gcpu=False),\n    "service": KindMeasure('
         ),
     }
 }

@@ -127,8 +127,8 @@ EXTENSIONS = {
     "metric kind": Extension(
         {
             "pipeline/model/metric_kind.py": Line(
-                "METRIC_KINDS: Mapping[MetricKind, Measure] = {",
-                '    "query": Measure(gcpu=True, prefix="query="),',
+                "METRIC_KINDS: Mapping[MetricKind, KindMeasure] = {",
+                '    "query": KindMeasure(gcpu=True, prefix="query="),',
             ),
         },
         """

@@ -24,12 +24,12 @@ CLIENT = """
 import importlib.util
 from smidgen import client, inprocess, replay
 from agents.host import service
-from agents.profiles.message import Source, build_profile, encode_within
+from agents.profiles.message import ProfileOrigin, build_profile, encode_within
 
 assert client.subscribe and inprocess.start and replay.Recorder
 for heavy in ("numpy", "scipy", "statsmodels", "pyarrow", "plotly", "pandas", "clickhouse_connect", "faust"):
     assert importlib.util.find_spec(heavy) is None, heavy
-profile = build_profile({("main", "work"): 3}, source=Source("shop", "h"), start=1e9, end=1e9 + 1)
+profile = build_profile({("main", "work"): 3}, source=ProfileOrigin("shop", "h"), start=1e9, end=1e9 + 1)
 assert encode_within(profile, 10_000)[0][0].samples == 3
 """
 

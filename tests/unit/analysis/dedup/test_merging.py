@@ -112,7 +112,7 @@ def test_the_order_of_regressions_does_not_matter() -> None:
     ("rule", "merged"),
     [
         pytest.param(MergeRule({"correlation": 0.9}), True, id="one feature over its bound"),
-        pytest.param(MergeRule({"correlation": 0.96}), False, id="below its bound"),
+        pytest.param(MergeRule({"correlation": 0.96}), False, id="under its bound"),
         pytest.param(MergeRule({"correlation": 0.9, "metric_id": 0.5}), False, id="all must be"),
         pytest.param(MergeRule({"correlation": 0.9, "metric_id": 0.3}), True, id="all are"),
         pytest.param(MergeRule({"release": 0.9}), False, id="a feature that is not known"),
