@@ -14,7 +14,7 @@ from scipy.signal import lfilter
 
 from loadgen.harness import Mean, mean_of
 from pipeline.analysis.detect.search import find_change_points
-from pipeline.analysis.detect.short_term import Windows
+from pipeline.analysis.detect.short_term import WindowIndexes
 from pipeline.analysis.filters.significance import judge_significance
 from pipeline.model import FloatArray, MetricKind, SeriesMatrix
 from pipeline.settings.workloads import load_workloads
@@ -22,7 +22,7 @@ from pipeline.stages.scanner import search_config
 
 (WORKLOAD,) = load_workloads(("frontfaas-small",))
 DAY, WINDOW_S = 144, 600.0
-WINDOWS = Windows(10 * DAY, 10 * DAY + 24, 10 * DAY + 60)
+WINDOWS = WindowIndexes(10 * DAY, 10 * DAY + 24, 10 * DAY + 60)
 AT = WINDOWS.analysis + 12
 """Window from which on subroutines cost more, and at which everything else happens."""
 

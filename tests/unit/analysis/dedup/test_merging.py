@@ -41,7 +41,7 @@ IN_STEP = matrix(main_a_x=(1000, 1200), main_a_y=(700, 850), main_a=(1300, 1550)
 RARE = matrix(main_a_x=(100, 200), main_a_y=(100, 200), main_z=(5000, 5000))
 MOSTLY_X = matrix(main_a_x=(1000, 1900), main_a_y=(1000, 1200), main_z=(5000, 5000))
 APART = matrix(main_a_x=(100, 200), main_b_y=(100, 250), main_z=(5000, 5000))
-BELOW = matrix(main_a_x=(1000, 1200), main_a_y=(1000, 1250), main_z=(5000, 5000))
+TWO_LEAVES = matrix(main_a_x=(1000, 1200), main_a_y=(1000, 1250), main_z=(5000, 5000))
 D1, D2 = build_change("D1", ["x", "y"]), build_change("D2", ["x"])
 BEFORE = build_change("D1", ["x", "y"], time=START - 7000.0)
 
@@ -67,7 +67,11 @@ BEFORE = build_change("D1", ["x", "y"], time=START - 7000.0)
             id="what a change modified long before one of them is two",
         ),
         pytest.param(
-            BELOW, "xy", {"changes": [build_change("D1", ["main"])]}, [{0}, {1}], id="a change above both"
+            TWO_LEAVES,
+            "xy",
+            {"changes": [build_change("D1", ["main"])]},
+            [{0}, {1}],
+            id="a change above both",
         ),
         pytest.param(TWO, "ab", {"times": FAR}, [{0}, {1}], id="far apart in time"),
     ],
