@@ -200,7 +200,7 @@ def test_every_statement_is_a_constant_or_made_of_constants() -> None:
     assert findings(unbound_sql, STORAGE) == []
 
 
-TRIED = {
+TRIED: dict[Callable[[ast.Module], Iterator[Finding]], tuple[tuple[str, ...], tuple[str, ...]]] = {
     unsafe: (
         (
             *("import pickle", "from pickle import loads", "import xmlrpc.client"),

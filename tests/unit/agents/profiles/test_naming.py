@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from agents.profiles.naming import NamedFrame, module_name, name_frame, name_stack, subroutine_name
+from pipeline.model import AnnotationKind
 
 
 @pytest.mark.parametrize(
@@ -51,7 +52,7 @@ def test_a_frame_is_named(text: str, name: str) -> None:
         ("other=1 (<smidgen>)", "<smidgen>.other=1", None),
     ],
 )
-def test_annotations_are_read(text: str, name: str, annotation: tuple[str, str] | None) -> None:
+def test_annotations_are_read(text: str, name: str, annotation: tuple[AnnotationKind, str] | None) -> None:
     assert name_frame(text) == NamedFrame(name, annotation)
 
 

@@ -80,7 +80,7 @@ FIXES = (payload_commit(B), payload_commit(C))
 DEPLOYED = PayloadCommit(B, "Deployment of main to production")
 hub = partial(ForgeEvent, "acme/shop")
 lab = partial(ForgeEvent, "acme/web/shop")
-UNNAMED = {"target_commitish": B, "name": None, "body": None, "published_at": None}
+UNNAMED: dict[str, Any] = {"target_commitish": B, "name": None, "body": None, "published_at": None}
 PLAIN_TAG = lab_tag(after=C, message=None, commits=[commit(C)])
 
 DELIVERIES: Mapping[str, tuple[str, str, dict[str, Any], ForgeEvent | None]] = {
