@@ -269,6 +269,7 @@ def test_a_disk_that_takes_nothing_leaves_no_room_and_costs_nothing(
         "the spool cannot be written (No space left on device): no more is taken"
     ]
     assert queue.has_room(1, 3)
+    assert not queue.has_room(1, 10**6)  # more than the spool may hold
     queue.put(pending(3))
     assert list(drained(queue)) == [0, 1, 2, 3]
 
