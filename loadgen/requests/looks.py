@@ -67,7 +67,7 @@ def measure_looks(name: str, share: float, beside: float, cases: int, seed: int)
 def _rollout(
     name: str, share: float, beside: float, seed: tuple[int, int]
 ) -> tuple[RequestRollout, SeriesMatrix, str]:
-    """Draw two releases; beside the old one, the new one gets a share of each type's requests."""
+    """Draw two releases; once the new one runs, it gets the share ``beside`` of each type's requests."""
     preset = replace(PRESETS[name], new=480)
     # The same load and noise twice, with the rise and without: a share of the requests makes as much of it.
     risen, equal = (simulate(preset, np.random.default_rng(seed), rise) for rise in (share, 0.0))

@@ -43,7 +43,7 @@ class Grid:
 
 
 def check_size(series: int, windows: int, where: str) -> None:
-    """Refuse what would not fit into memory, as one wrong timestamp makes of a small file.
+    """Refuse series of more windows than fit into memory: a wrong timestamp makes such of a small file.
 
     Raises:
         ConfigError: ``where`` and how many windows that would be.

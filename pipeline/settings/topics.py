@@ -77,8 +77,8 @@ class _Shards(StrictModel):
 class Topics(Mapping[str, Topic]):
     """Every topic by its logical name, and the flow of the stages through them.
 
-    ``shards`` has the services with partitions of their own, and their number for profiles and for metrics.
-    A topic's ``partitions`` includes them.
+    ``shards`` has the services with partitions of their own, and how many each has of profiles, metrics and
+    requests; of topics between stages it has one. A topic's ``partitions`` includes them.
     """
 
     def __init__(

@@ -105,7 +105,7 @@ class TopicIntake:
         return records, unusable
 
     def keys_of(self, records: Sequence[Record], events: Iterable[PendingEvent]) -> set[bytes | None]:
-        """Return the keys of the last message of each record, which came with a batch."""
+        """Return the key of each record's last message; these messages are among ``events``."""
         keys = {(e.message.partition, e.message.offset): e.message.key for e in events}
         return {keys[record.partition, record.offset] for record in records}
 

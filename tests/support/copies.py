@@ -12,14 +12,18 @@ from pathlib import Path
 from tests.support.paths import ROOT
 
 Edits = Mapping[str, Mapping[str, str]]
-"""By the path of a file: each piece of text that stands in it once, and what it becomes."""
+"""By the path of a file: each piece of text that stands in it once, and what it becomes.
+
+A new file has its whole text for the piece ``""``.
+"""
 
 
 def run_with(edits: Edits, program: str, folder: Path) -> None:
-    """Run a program against a copy of ``pipeline`` with edits; its exit code reports success."""
-    shutil.copytree(ROOT / "pipeline", folder / "pipeline", ignore=shutil.ignore_patterns("__pycache__"))
+    """Run a program against a copy of the packages with edits; its exit code reports success."""
+    for package in {"pipeline", *(path.partition("/")[0] for path in edits)}:
+        shutil.copytree(ROOT / package, folder / package)
     for path, pieces in edits.items():
-        text = (folder / path).read_text()
+        text = "" if "" in pieces else (folder / path).read_text()
         for before, after in pieces.items():
             assert text.count(before) == 1, f"{path}: {before}"
             text = text.replace(before, after)

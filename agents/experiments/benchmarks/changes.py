@@ -31,8 +31,9 @@ class BenchmarkChange:
         after: The level after, up to the next change.
         p_value: Adjusted for all benchmarks (Benjamini and Hochberg 1995).
         posterior: (commits,) probability that each measured commit begins the new level; 0 of others.
-        suspected: First and last commit by the percentiles of FBDetect §6.2, and no nearer to each other than
-        ``first`` and ``last``: a rise over some commits has points between both levels.
+        suspected: The last commit of the old level and the first of the new one by percentiles (FBDetect
+            §6.2), widened so that ``first`` and ``last`` lie within: in a slow rise some commits have points
+            between both levels.
     """
 
     series: BenchmarkSeries

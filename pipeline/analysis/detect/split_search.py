@@ -171,10 +171,10 @@ class SplitSearch:
         return split if some.all() else split.put(np.flatnonzero(~some), no_split(int((~some).sum())))
 
     def largest_changes(self, sign: float) -> LargestChanges:
-        """Return upper bounds of the changes of series, in the analysis window and around it.
+        """Return upper bounds of the changes that ``best`` would find, for a fraction of its cost.
 
-        ``best`` finds nothing that stands out further, and costs several times as much. What last week did
-        takes away from a change, and adds nothing.
+        The changes are those in the analysis window and around it. Last week is not looked at: it can only
+        lower a change, so the bounds hold.
         """
         series, config, windows = self.series, self.config, self.windows
         first = max(windows.analysis - self.start, 1)

@@ -1,13 +1,13 @@
 """A mixed linear model of two releases, for few periods: each cost may change, most of them by little.
 
 Requests have the costs that explain both releases (fixed effects), and changes of all of them at once, drawn
-from one normal distribution (random effects). How wide that has to be is the evidence of a change: the
-restricted likelihood against that of no width (Patterson and Thompson 1971). There is one width for all
-types, so that few periods say something of many types. Costs one by one (``costs``) need twice as many
-periods of each release as there are types.
+from one normal distribution (random effects). The evidence of a change is how much likelier the metric is
+with a width above 0 than with none, by the restricted likelihood (Patterson and Thompson 1971). There is one
+width for all types, so that few periods say something of many types. Costs one by one (``costs``) need twice
+as many periods of each release as there are types.
 
-As for costs, the chance of such evidence comes from residuals with random signs, since noise grows with the
-load.
+The p-value comes from a bootstrap of residuals with random signs, as that of ``costs`` does, since noise
+grows with the load.
 """
 
 from __future__ import annotations

@@ -106,11 +106,12 @@ class RequestOutlook:
 def foresee(
     run: ReleaseRun, metrics: SeriesMatrix, config: LookConfig
 ) -> dict[str, RequestOutlook | NotCompared]:
-    """Return by metric the detectability at the next release; the reason where a metric cannot be compared.
+    """Return by metric how small a rise the next release can show, or why the metric cannot be compared.
 
     Args:
         run: Of the release that runs now.
-        metrics: By windows of its periods, which begin with one of them; NaN without points.
+        metrics: In windows of the run's width that begin where its periods do; NaN where a metric has no
+            point.
         config: How looks decide.
     """
     column = np.rint((run.starts - metrics.start) / run.width_s).astype(np.int64)

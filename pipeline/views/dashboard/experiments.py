@@ -93,7 +93,7 @@ def is_number(text: str) -> bool:
 
 
 def read_list(store: Store, query: TrialQuery, now: float) -> ExperimentList:
-    """Read a page of the list: names and decisions of all, events of shown ones.
+    """Read one page of the list: all experiments are sorted and counted, events are read of the page's.
 
     Raises:
         StoreUnavailable: the store did not answer.

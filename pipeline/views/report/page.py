@@ -197,7 +197,10 @@ def _percent(ratio: float) -> str:
 
 
 def _points(ratio: float) -> str:
-    """Write hundredths with two decimals, and small ones with two digits: 0.005 % is a regression."""
+    """Write a share in percentage points: two decimals, or two significant digits below 0.05.
+
+    A regression may be as small as 0.005 points.
+    """
     return f"{ratio * 100:+.2f}" if abs(ratio) >= 0.0005 or not ratio else f"{ratio * 100:+.2g}"
 
 

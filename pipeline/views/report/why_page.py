@@ -34,7 +34,7 @@ def render_why(
         story: The same in words.
         windows: Of the scan.
         line: Its series; None if there is no data any more.
-        study: What the filters see in it; None as well.
+        study: What the filters see in it; None if ``line`` is.
         note: Why there is no data.
     """
     went_away = study.went_away if study else None

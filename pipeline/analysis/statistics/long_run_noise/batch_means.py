@@ -133,9 +133,11 @@ class SeriesNoise:
         return variance, degrees
 
     def floor(self, rows: IntArray, *, longest: int, apart: int) -> FloatArray:
-        """Return a lower bound of the variance of ``unit_variance``, if most blocks make pairs: (rows,).
+        """Return a lower bound of the variance that ``unit_variance`` returns: (rows,).
 
-        It is the variance at the scale of the longest blocks; ``unit_variance`` takes the largest of all.
+        It holds for rows in which at least half of the blocks have a partner. It is the variance at the scale
+        of the longest blocks, with or without pairs between jumps, whichever is less; ``unit_variance`` takes
+        the largest of all scales.
         """
         scale = noise_scales(self._blocks.windows, longest, apart, self._config)[-1]
         steady, between = (self._at(scale, rows, jumps=jumps)[0] for jumps in (False, True))
