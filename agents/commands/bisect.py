@@ -54,7 +54,7 @@ class _BisectRequest:
         help="Read the exit code of --run instead: 0 is good, 125 skips the commit, 1 to 127 is bad."
     )
     results: Path | None = option(
-        help="Read the file that --run leaves instead, in a format of smidgen benchmarks watch FILE.",
+        help="Read the file that --run leaves instead, in a format of benchmarks watch.",
     )
     benchmark: str | None = option(metavar="NAME", help="Benchmark to read, of several in --results.")
     threshold: float = option(0.01, least=0, help="Smallest relative step that counts.")
