@@ -110,7 +110,7 @@ class HostAgent:
         now = self._edges.clock()
         self._scan = scan = self._discovery.scan()
         failing = self._samplings.waiting(now)
-        eligible = [process for process in scan.found if process.key not in failing]
+        eligible = [process for process in scan.matched if process.key not in failing]
         chosen, waiting = choose(eligible, self._samplings.keys, self._config.processes)
         self._waiting = len(waiting)
         if waiting and not self._reported_waiting:
@@ -162,7 +162,7 @@ class HostAgent:
         failures = self._samplings.failures()
         rates: dict[str, float] = {}
         for sampling in running:
-            service = sampling.found.target.identity.service
+            service = sampling.matched.target.identity.service
             rates[service] = max(sampling.rate_hz, rates.get(service, 0.0))
         processes = {
             "sampled": len(running),
@@ -185,7 +185,7 @@ class HostAgent:
     def _demands(self) -> Mapping[str, ServiceDemand]:
         """Return the demands of the services that are sampled now and whose rates are planned."""
         demands: dict[str, ServiceDemand] = {}
-        for process in self._scan.found if self._scan else ():
+        for process in self._scan.matched if self._scan else ():
             how, service = process.target.how, process.target.identity.service
             if not how.planned or process.key not in self._samplings.keys:
                 continue

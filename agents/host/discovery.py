@@ -54,7 +54,7 @@ class ProcessScan:
     """All processes at one moment."""
 
     uptime_s: float
-    found: tuple[MatchedProcess, ...]
+    matched: tuple[MatchedProcess, ...]
     passed: tuple[Passed, ...]  # without threads of the kernel
     own_cpu_s: float  # of the agent and its descendants
     covered: int = 0  # processes that are sampled with their ancestor
@@ -62,7 +62,7 @@ class ProcessScan:
     @property
     def keys(self) -> frozenset[tuple[int, float]]:
         """All processes that a rule takes."""
-        return frozenset(process.key for process in self.found)
+        return frozenset(process.key for process in self.matched)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ COMMAND = 60
 def list_processes(config: HostConfig, reader: ProcReader) -> Iterator[str]:
     """Yield one line for each process, those that would be sampled first."""
     scan = Discovery(reader, config.rules).scan()
-    chosen, waiting = choose(scan.found, frozenset(), config.processes)
+    chosen, waiting = choose(scan.matched, frozenset(), config.processes)
     yield f"{len(chosen)} processes would be sampled"
     yield from _lines(chosen)
     if waiting:

@@ -40,7 +40,7 @@ class ProcessSampling:
     """Samples a process until it ends or ``stop`` is called; ``failure`` says why it could not."""
 
     def __init__(self, found: MatchedProcess, settings: SamplingSettings) -> None:
-        self.found = found
+        self.matched = found
         self.failure = ""
         self.rate_hz = settings.rate_of(found)
         self._settings = settings
@@ -67,7 +67,7 @@ class ProcessSampling:
     def kernel(self) -> str:
         """Name of the kernel in use; that of the rule until one was chosen."""
         chosen = self._kernel.chosen if isinstance(self._kernel, AutoKernel) else ""
-        return chosen or self.found.target.how.kernel
+        return chosen or self.matched.target.how.kernel
 
     @property
     def ended(self) -> bool:
@@ -77,7 +77,7 @@ class ProcessSampling:
     def _run(self) -> None:
         try:
             while not self._stopping and self._sample_at_one_rate():
-                self.rate_hz = self._settings.rate_of(self.found)
+                self.rate_hz = self._settings.rate_of(self.matched)
         except SmidgenError as error:
             self.failure = getattr(error, "reason", str(error))
         finally:
@@ -86,7 +86,7 @@ class ProcessSampling:
     def _sample_at_one_rate(self) -> bool:
         """Sample until the rate changes or the process ends; return True if the rate changed."""
         try:
-            process = ExistingProcess(self.found.pid)
+            process = ExistingProcess(self.matched.pid)
         except ConfigError:
             return False  # it has ended meanwhile
         self._sampler = self._make_sampler(process)
@@ -95,13 +95,13 @@ class ProcessSampling:
         with closing(self._sampler.intervals()) as intervals:
             for interval in intervals:
                 self._settings.take(self._part(interval))
-                if self._settings.rate_of(self.found) != self.rate_hz:
+                if self._settings.rate_of(self.matched) != self.rate_hz:
                     return True
         return False
 
     def _make_sampler(self, process: ExistingProcess) -> ProcessSampler:
-        settings, how = self._settings, self.found.target.how
-        folder = settings.folder / f"{self.found.pid}-{self.found.key[1]:.2f}"
+        settings, how = self._settings, self.matched.target.how
+        folder = settings.folder / f"{self.matched.pid}-{self.matched.key[1]:.2f}"
         folder.mkdir(exist_ok=True)
         is_burst = self.rate_hz < 1
         sampling = Sampling(
@@ -136,7 +136,7 @@ class ProcessSampling:
 
     def _part(self, interval: Interval) -> Part:
         stacks = parse_collapsed(interval.data).stacks
-        target = self.found.target
+        target = self.matched.target
         return Part(
             target.identity,
             self.rate_hz,

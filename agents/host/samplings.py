@@ -57,11 +57,11 @@ class Samplings:
         self._reap(now)
         wanted = {process.key: process for process in chosen}
         for key, sampling in list(self._running.items()):
-            if key not in wanted or wanted[key].target != sampling.found.target:
+            if key not in wanted or wanted[key].target != sampling.matched.target:
                 sampling.stop()
                 self._ending.append(self._running.pop(key))
         self._backoffs = {key: backoff for key, backoff in self._backoffs.items() if key in present}
-        busy = {sampling.found.key for sampling in self._ending}
+        busy = {sampling.matched.key for sampling in self._ending}
         for key, process in wanted.items():
             backoff = self._backoffs.get(key)
             if key not in self._running and key not in busy and not (backoff and backoff.until > now):

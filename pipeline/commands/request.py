@@ -16,8 +16,8 @@ that may be repeated (its help says so), ``X | None`` one that may be left out. 
 is required unless it has a default. The name of the option is that of the parameter without its unit:
 ``wait_s`` is ``--wait``.
 
-A command with more than six options takes a request instead, a frozen dataclass whose fields are declared in
-the same way; several commands may share a request::
+Options that go on together, or that several commands share, are the fields of a request: a frozen dataclass,
+declared in the same way::
 
     @dataclass(frozen=True, slots=True)
     class GreetRequest:

@@ -57,7 +57,7 @@ def _extra_of(package: str) -> str | None:
     except metadata.PackageNotFoundError:
         return None
     listing = re.compile(rf"(?i){re.escape(package)}(?![\w.-])(?:.*\bextra == [\"'](\w+))?")
-    return next((found[1] or "" for line in lines if (found := listing.match(line))), None)
+    return next((match[1] or "" for line in lines if (match := listing.match(line))), None)
 
 
 def _hint(package: str, extra: str) -> str:

@@ -126,7 +126,7 @@ class _Compared:
     """Comparison of two releases by every metric; by ``models`` and ``forests``, too, if requested."""
 
     releases: Mapping[str, Releases]
-    found: Mapping[str, ReleaseComparison | NotCompared]
+    comparisons: Mapping[str, ReleaseComparison | NotCompared]
     models: MixedModels | None
     forests: Forests | None
     alpha: float
@@ -135,22 +135,22 @@ class _Compared:
     @property
     def state(self) -> str:
         """One of EXIT_CODES."""
-        slower = [self._slower(name) for name in self.found]
+        slower = [self._slower(name) for name in self.comparisons]
         if any(slower):
             return "slower"
         return "open" if all(verdict is None for verdict in slower) else "steady"
 
     def _slower(self, name: str) -> bool | None:
         """Return whether a metric says that the new release costs more; None if nothing can be said."""
-        comparison = self.found[name]
+        comparison = self.comparisons[name]
         if isinstance(comparison, ReleaseComparison):
             return comparison.slower
         return self.models.slower(name) if self.models and too_few(comparison) else None
 
     def to_json(self) -> dict[str, Any]:
         """Return each metric by its name."""
-        metrics = _to_json(self.found, self.alpha, self.finder)
-        for name, comparison in self.found.items():
+        metrics = _to_json(self.comparisons, self.alpha, self.finder)
+        for name, comparison in self.comparisons.items():
             if self.models:
                 metrics[name]["mixed"] = self.models.to_json(name, comparison)
             if self.forests:
@@ -159,7 +159,7 @@ class _Compared:
 
     def show(self) -> None:
         """Print each metric, with tables and suspects."""
-        for name, comparison in self.found.items():
+        for name, comparison in self.comparisons.items():
             if not self.models and too_few(comparison) and mixed_judges(self.releases[name]):
                 print_note(f"{name}: not compared: {comparison}; --mixed takes fewer")
             else:

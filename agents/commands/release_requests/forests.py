@@ -26,11 +26,11 @@ class Forests:
     """Comparison of both releases by forests, for each metric.
 
     Args:
-        found: Name of the metric → what they say, and which types they know.
+        comparisons: Name of the metric → what they say, and which types they know.
         alpha: Level at which the R² of deviance counts.
     """
 
-    found: Mapping[str, tuple[ForestComparison, Selection] | NotCompared]
+    comparisons: Mapping[str, tuple[ForestComparison, Selection] | NotCompared]
     alpha: float
 
     @classmethod
@@ -45,7 +45,7 @@ class Forests:
 
     def to_json(self, name: str) -> dict[str, Any]:
         """Return a metric's comparison as JSON; ``left_out`` maps a type to the types that stand for it."""
-        comparison = self.found[name]
+        comparison = self.comparisons[name]
         if isinstance(comparison, NotCompared):
             return {"compared": False, "why": str(comparison)}
         forests, selection = comparison
@@ -60,7 +60,7 @@ class Forests:
 
     def show(self, name: str) -> None:
         """Print a metric's comparison, the types that go with deviance, and the types that are left out."""
-        comparison = self.found[name]
+        comparison = self.comparisons[name]
         if isinstance(comparison, NotCompared):
             print_note(f"{name}: no forests: {comparison}")
             return

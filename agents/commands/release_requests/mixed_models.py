@@ -23,11 +23,11 @@ class MixedModels:
     """A mixed model of each metric.
 
     Args:
-        found: Name of the metric → its model.
+        comparisons: Name of the metric → its model.
         alpha: Level at which costs count as changed.
     """
 
-    found: Mapping[str, MixedComparison | NotCompared]
+    comparisons: Mapping[str, MixedComparison | NotCompared]
     alpha: float
 
     @classmethod
@@ -37,12 +37,12 @@ class MixedModels:
 
     def slower(self, name: str) -> bool | None:
         """Return whether the new release costs more; None if that cannot be said."""
-        comparison = self.found[name]
+        comparison = self.comparisons[name]
         return comparison.slower(self.alpha) if isinstance(comparison, MixedComparison) else None
 
     def to_json(self, name: str, costs: Costs) -> dict[str, Any]:
         """Return a metric's model as JSON; ``decides`` says whether it determines the exit code."""
-        comparison = self.found[name]
+        comparison = self.comparisons[name]
         if isinstance(comparison, NotCompared):
             return {"compared": False, "why": str(comparison)}
         changes = [asdict(change) | {"type": spelt(change.type)} for change in comparison.changes]
@@ -57,7 +57,7 @@ class MixedModels:
 
     def show(self, name: str, costs: Costs) -> None:
         """Print a metric's model, and the costs of both methods if one found a change."""
-        comparison = self.found[name]
+        comparison = self.comparisons[name]
         if isinstance(comparison, NotCompared):
             print_note(f"{name}: no mixed model: {comparison}")
             return

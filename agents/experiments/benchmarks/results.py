@@ -117,7 +117,7 @@ def find_format(content: ResultFile) -> ResultFormat | None:
 class Entries:
     """Collects valid measurements, and counts the other entries: files are not trusted."""
 
-    found: list[Measurement] = field(default_factory=list)
+    measurements: list[Measurement] = field(default_factory=list)
     invalid: int = 0
 
     def add(self, name: object, unit: object, values: object) -> None:
@@ -131,13 +131,13 @@ class Entries:
         fits = all(number == 0 or SIZES[0] <= number <= SIZES[1] for number in floats)
         usable = len(floats) == len(numbers) > 0 and fits
         if isinstance(name, str) and name and usable:
-            self.found.append(Measurement(name, unit if isinstance(unit, str) else "", tuple(floats)))
+            self.measurements.append(Measurement(name, unit if isinstance(unit, str) else "", tuple(floats)))
         else:
             self.invalid += 1
 
     def results(self, commit: object = "", time: object = "") -> FileResults:
         """Return the results that were collected."""
-        return FileResults(self.found, commit_of(commit), moment_of(time), self.invalid)
+        return FileResults(self.measurements, commit_of(commit), moment_of(time), self.invalid)
 
 
 def objects(values: object) -> Iterator[Mapping[str, Any]]:

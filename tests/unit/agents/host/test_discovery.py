@@ -31,13 +31,13 @@ def discovery(tree: ProcTree, *rules: ProcessRule) -> tuple[Discovery, CountingR
 
 
 def pids(found: Discovery) -> list[int]:
-    return [each.pid for each in found.scan().found]
+    return [each.pid for each in found.scan().matched]
 
 
 def test_a_scan_finds_what_rules_take_and_says_why_not_the_rest(tree: ProcTree) -> None:
     scan = discovery(tree)[0].scan()
-    assert [(each.key, each.command) for each in scan.found] == [((10, 1.0), "python shop")]
-    assert scan.found[0].cpu_share == pytest.approx(0.1)
+    assert [(each.key, each.command) for each in scan.matched] == [((10, 1.0), "python shop")]
+    assert scan.matched[0].cpu_share == pytest.approx(0.1)
     assert {each.pid: each.decision.reason for each in scan.passed} == {1: "no_rule"}
 
 
@@ -53,9 +53,9 @@ def test_processes_are_followed_as_they_start_and_end(tree: ProcTree) -> None:
 
 def test_a_process_may_become_another(tree: ProcTree) -> None:
     found, _ = discovery(tree)
-    (before,) = found.scan().found
+    (before,) = found.scan().matched
     tree.add(10, "python shop", started=999.0)  # the pid was given again
-    (after,) = found.scan().found
+    (after,) = found.scan().matched
     assert before.key != after.key
     tree.add(12, "sh -c start", started=999.0)
     assert pids(found) == [10]
@@ -89,7 +89,7 @@ def test_the_agent_and_what_it_started_are_not_sampled_and_their_cost_is_added_u
     tree.add(901, "py-spy record", parent=OWN, cpu_s=0.5, started=2.0)
     tree.add(902, "helper", parent=901, cpu_s=0.25, started=2.0)
     scan = found.scan()
-    assert [each.pid for each in scan.found] == [1, 10]
+    assert [each.pid for each in scan.matched] == [1, 10]
     assert scan.own_cpu_s == pytest.approx(3.75)
     tree.add(901, "py-spy record", parent=OWN, cpu_s=1.5, started=2.0)
     assert found.scan().own_cpu_s == pytest.approx(4.75)
@@ -100,7 +100,7 @@ def test_use_of_cpu_is_that_since_the_scan_before(tree: ProcTree) -> None:
     found.scan()
     tree.uptime_s += 10
     tree.add(10, "python shop", cpu_s=119.9)
-    assert found.scan().found[0].cpu_share == pytest.approx(2.0)
+    assert found.scan().matched[0].cpu_share == pytest.approx(2.0)
 
 
 def test_what_is_sampled_with_a_parent_is_not_sampled_twice(tree: ProcTree) -> None:
@@ -108,7 +108,7 @@ def test_what_is_sampled_with_a_parent_is_not_sampled_twice(tree: ProcTree) -> N
     tree.add(11, "sh", parent=10)
     tree.add(12, "python shop worker", parent=11)
     scan = found.scan()
-    assert [each.pid for each in scan.found] == [10]
+    assert [each.pid for each in scan.matched] == [10]
     assert scan.covered == 1
 
 
@@ -117,7 +117,7 @@ def test_other_rules_count_from_the_next_scan(tree: ProcTree) -> None:
     assert pids(found) == [10]
     found.use([ProcessRule(ignore=True)])
     scan = found.scan()
-    assert scan.found == ()
+    assert scan.matched == ()
     assert {each.decision.reason for each in scan.passed} == {"ignored"}
 
 
