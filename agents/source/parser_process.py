@@ -7,13 +7,13 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from agents.source import parser_program
+from pipeline.messages.records import adapter_of
 from pipeline.processes import run_bounded
 from pipeline.settings.config import plain_environment
 
@@ -86,12 +86,6 @@ def parse_bounded(
 def decode_answer(type_: type[_Value], line: bytes) -> ParserAnswer[_Value]:
     """Read a line of the program, which a source may have damaged."""
     try:
-        adapter: TypeAdapter[_Value] = _adapter(type_)  # type: ignore[arg-type]
-        return ParserAnswer(adapter.validate_json(line))
+        return ParserAnswer(adapter_of(type_).validate_json(line))
     except ValidationError:
         return ParserAnswer(failure=_ENDED)
-
-
-@cache
-def _adapter(type_: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(type_)

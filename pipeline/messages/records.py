@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
+from threading import RLock
 from types import UnionType
 from typing import Any, NotRequired, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -42,7 +43,7 @@ def check(shape: type, raw: object, where: str = "") -> dict[str, Any]:
         InvalidMessage: the field that is missing or wrong, with its path; ``where`` stands before it.
     """
     try:
-        found: dict[str, Any] = _adapter(shape).validate_python(raw)
+        found: dict[str, Any] = adapter_of(shape).validate_python(raw)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         if first["type"].startswith("recursion"):
@@ -119,14 +120,25 @@ def _written(record: Any) -> dict[str, Any]:
     return _WRITERS.get(type(record), plain)(record)
 
 
+_MAKING = RLock()
+"""Declarations are read through ``inspect``, which threads must not do at the same time."""
+
+
 def _once(make: Callable[[Any], Made]) -> Callable[[Any], Made]:
-    """Keep what is made of each type."""
-    return cache(make)
+    """Keep what is made of each type; threads make one at a time."""
+
+    @cache
+    def make_alone(type_: Any) -> Made:
+        with _MAKING:
+            return make(type_)
+
+    return make_alone
 
 
 @_once
-def _adapter(shape: type) -> TypeAdapter[Any]:
-    return TypeAdapter(shape)
+def adapter_of(type_: Any) -> TypeAdapter[Any]:
+    """Return what checks values of a type, made once."""
+    return TypeAdapter(type_)
 
 
 @_once
