@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from aiokafka import AIOKafkaConsumer
+from aiokafka import AIOKafkaConsumer, TopicPartition
 from faust.transport.consumer import ensure_TPset
 from faust.transport.drivers import aiokafka
 from faust.types import TP
@@ -96,6 +96,16 @@ class _ConsumerThread(aiokafka.AIOKafkaConsumerThread):
                 app.conf.broker_session_timeout,
                 lambda: app.loop.call_soon_threadsafe(app.on_failure, error),
             )
+
+    def verify_event_path(self, now: float, tp: TP) -> None:
+        """Look whether a partition is stuck, once it is known which of its messages comes next.
+
+        Faust looks every few seconds, and a partition that waits for its offset then would end the worker.
+        """
+        assignment = getattr(self._ensure_consumer()._subscription.subscription, "assignment", None)
+        state = assignment and assignment.state_value(TopicPartition(tp.topic, tp.partition))
+        if state and state.has_valid_position:
+            super().verify_event_path(now, tp)
 
     async def _fetch_records(
         self,

@@ -8,6 +8,8 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from aiokafka import TopicPartition
+from aiokafka.consumer.subscription_state import SubscriptionState
 from faust.transport.drivers import aiokafka
 from faust.types import TP
 from hypothesis import given
@@ -138,3 +140,31 @@ def test_a_partition_hands_out_one_batch_and_then_it_is_the_next_ones_turn(
         ({first, other}, 1.0, 1),
     ]
     assert thread.consumer.fetched.any_within(first, 1, 2)
+
+
+def test_only_a_partition_with_an_offset_is_looked_at_for_being_stuck(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked: list[TP] = []
+    parent = aiokafka.AIOKafkaConsumerThread
+    monkeypatch.setattr(parent, "verify_event_path", lambda _self, _now, partition: looked.append(partition))
+
+    async def look() -> list[int]:
+        subscription = SubscriptionState()
+        thread = cast(Any, _ConsumerThread.__new__(_ConsumerThread))
+        thread._consumer = SimpleNamespace(_subscription=subscription)
+        counts = []
+        for step in (
+            lambda: None,
+            lambda: subscription.subscribe({"profiles"}),
+            lambda: subscription.assign_from_subscribed([TopicPartition(*HERE)]),
+            lambda: subscription.seek(TopicPartition(*HERE), 3),
+        ):
+            step()
+            thread.verify_event_path(0.0, HERE)
+            thread.verify_event_path(0.0, THERE)
+            counts.append(len(looked))
+        return counts
+
+    assert asyncio.run(look()) == [0, 0, 0, 1]
+    assert looked == [HERE]
