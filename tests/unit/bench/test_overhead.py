@@ -61,11 +61,11 @@ def test_functions_are_found_in_frames_of_any_language(line: str) -> None:
 def test_services_measure_what_they_do(tmp_path: Path, name: str) -> None:
     try:
         with started(name, tmp_path) as service:
-            spent = np.array([service.ask(more=number > 40) for number in range(51)])
+            spent = np.array([service.ask(more=number > 300) for number in range(501)])
     except NotHere as error:
         pytest.skip(f"{name}: {error}")
     assert (np.diff(spent, axis=0, prepend=0) > 0).all()
-    usual, more = spent[40] - spent[30], spent[50] - spent[40]  # when what is compiled is compiled
+    usual, more = spent[300] - spent[100], spent[500] - spent[300]  # when what is compiled is compiled
     assert more[0] / more[1] > 2 * usual[0] / usual[1]
 
 

@@ -24,16 +24,20 @@ func now() int64 {
 
 //go:noinline
 func total() {
+	own := 0
 	for i := 0; i < 100000; i++ {
-		sink ^= i
+		own ^= i
 	}
+	sink = own
 }
 
 //go:noinline
 func taxes() {
+	own := 0
 	for i := 0; i < 300000; i++ {
-		sink ^= i
+		own ^= i
 	}
+	sink = own
 }
 
 //go:noinline
