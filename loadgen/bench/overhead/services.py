@@ -49,7 +49,7 @@ PROGRAMS = {
     ),
     "go": Program("service.go", ("{out}/service",), ("go", "build", "-o", "{out}/service", "{source}")),
     "java": Program(
-        "Service.java", ("java", "-cp", "{out}", "RunningService"), ("javac", "-d", "{out}", "{source}")
+        "Service.java", ("java", "-cp", "{out}", "Service"), ("javac", "-d", "{out}", "{source}")
     ),
 }
 
