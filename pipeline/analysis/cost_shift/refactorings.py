@@ -33,6 +33,9 @@ _BITS = 20
 _SHIFT = np.uint64(64 - _BITS)
 """First bits of a key by which most that are unknown are passed over, in a table that stays in the cache."""
 
+_LIKELY = 1.645
+"""Standard errors above which chance brings 5 %."""
+
 _SEED = 0x5F0D
 """Any: keys are only compared with each other."""
 
@@ -255,7 +258,12 @@ def _new_and_vanished(
         least, most = np.minimum(before, day_before), np.maximum(before, day_before)
     new = (most < config.most * after) & certain & (after > before)
     lost = (after < config.most * least) & (chance <= config.mistaken) & (before > after)
-    return new, lost & certain, lost
+    # What lost half by chance has not vanished.
+    half = config.most * least
+    error: FloatArray = np.sqrt(
+        history.dispersion * half * (1 / history.samples_after[0] + config.most / history.samples_before[0])
+    )
+    return new, lost & certain & (half - after >= _LIKELY * error), lost
 
 
 def _matching(numbers: IntArray, rows: BoolArray) -> BoolArray:

@@ -94,6 +94,18 @@ def test_cost_shift(rows: dict[str, tuple[float, float]], label: str, expected: 
     assert shifted(scaled(rows), label) is expected
 
 
+@pytest.mark.parametrize("samples", [200, 300, 500])
+def test_what_lost_half_by_chance_has_not_become_the_candidate(samples: int) -> None:
+    """Two neighbours lost a half more than the growth of the whole takes, in a few seconds of samples."""
+    rows = {"total": (10.3, 28.4), "read": (12.7, 5.1), "discount": (12.7, 5.1), "tax": (22.0, 20.0)}
+    rows |= {"weigh": (22.0, 22.0), "receipt": (14.0, 13.0)}
+    stacks = {f"serve->{name}": (b * 20.0, a * samples / 100) for name, (b, a) in rows.items()}
+    stacks["serve"] = (6.3 * 20, 6.4 * samples / 100)
+    decision, by_domain = judge(stack_history(index_stacks(build_stacks(stacks))), "total")
+    assert decision.passed
+    assert "renamed from" not in by_domain
+
+
 def test_figure_1b_cost_moves_between_two_subroutines() -> None:
     # FBDetect Figure 1(b): one subroutine's cost rises because another's, of the same caller, falls.
     decision, by_domain = judge(
