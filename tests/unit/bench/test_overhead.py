@@ -63,7 +63,8 @@ def test_services_measure_what_they_do(tmp_path: Path, name: str) -> None:
         with started(name, tmp_path) as service:
             spent = np.array([service.ask(more=number > 300) for number in range(501)])
     except NotHere as error:
-        assert "is not installed" in str(error)
+        if "is not installed" not in str(error):
+            raise
         pytest.skip(f"{name}: {error}")
     assert (np.diff(spent, axis=0, prepend=0) > 0).all()
     usual, more = spent[300] - spent[100], spent[500] - spent[300]  # when what is compiled is compiled
