@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import IO
 
 from agents.profiles.formats import AUTO, Measure, ProfileSource, Sample
+from agents.profiles.formats.base import COUNTS
 from agents.profiles.formats.tally import LeftOutSamples, merge_samples
 from agents.profiles.formats.writers import Writer
 from agents.profiles.profile_source import begin_profile
@@ -36,7 +37,8 @@ class Converted:
 
     def summary(self, path: Path) -> str:
         """Say in one line what the file held and what was left out."""
-        unit = "samples" if self.measure.unit == "count" else f"{self.measure.unit} ({self.measure.type})"
+        counted = self.measure.unit == "count" and self.measure.type in COUNTS
+        unit = "samples" if counted else f"{self.measure.unit} ({self.measure.type})"
         text = f"{path}: {self.weight:.15g} {unit}"
         if self.invalid:
             text += f"; {self.invalid} invalid records left out, first {self.first_invalid}"

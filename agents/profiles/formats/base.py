@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import NamedTuple, Protocol
 
+from agents.profiles.formats.foreign import name_foreign
 from agents.profiles.formats.source import Damaged, ProfileSource
 from pipeline.model.errors import ConfigError
 
@@ -18,6 +19,9 @@ MAX_WEIGHT = 2**62
 
 MAX_DEPTH = 100_000
 """Most frames of a stack that a table spells out: some kilobytes may stand for any number of frames."""
+
+COUNTS = ("samples", "sample", "events")
+"""Types of values that count samples of a CPU."""
 
 Stack = tuple[str, ...]
 """Frames, root first, each as ``agents.profiles.formats.frames`` spells it."""
@@ -130,6 +134,8 @@ def find_format(name: str, head: bytes) -> Format:
         ConfigError: there is no such format, or none that recognises the file.
     """
     if name == AUTO:
+        if about := name_foreign(head):
+            raise ConfigError(f"is {about}")
         for format_ in reversed(_registry.values()):
             if format_.recognises(head):
                 return format_

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 
 from agents.profiles.formats.base import Invalid, Measure, Reading, Record, Sample, StackSamples
@@ -13,27 +12,45 @@ from agents.profiles.formats.tally import count_samples
 MAX_LINE_COUNT = 2**40
 """Most samples on one line: what a profile message can hold for one stack."""
 
+_LEAST_VALID = 0.9
+"""Share of the first lines that have to be stacks."""
+
+_LEAST_CALLED = 0.1
+"""Share of the first stacks that have to have two frames or more."""
+
+_FEW = 4
+"""Lines below which stacks may well have one frame each."""
+
+_STRAY = 2
+"""Lines that are no stacks in a file of few, if as many are."""
+
+_COMMENT = re.compile(r"(?:#|//)(?:\s|$)")
 _COUNT = re.compile(r"([0-9]{1,13})(\.[0-9]{0,17})?")  # bounded: Python refuses thousands of digits
 
 
 class CollapsedFormat:
-    """Collapsed stacks: the format of files that no other format takes.
+    """Collapsed stacks.
 
-    Lines may end in CR LF. Lines that start with ``#`` or ``//`` are comments.
+    Lines may end in CR LF. ``#`` and ``//`` begin comments where a space or nothing follows: Ruby's singleton
+    classes are called ``#<Class:Order>``, and some roots ``//host``.
     """
 
     name = "collapsed"
     content = "collapsed stacks (lines of root;caller;leaf count)"
 
     def recognises(self, head: bytes) -> bool:
-        """Take what no other format takes, unless lines that end in a number are the rare ones of it.
+        """Take a file nearly all of whose lines are stacks, and enough of these with a caller.
 
-        Reports of other tools have such lines, too, and would pass for stacks. A file without any is taken:
-        the error says then which lines are wrong.
+        Reports of other tools have lines that end in a number, too, and would pass for stacks of one frame.
+        A file without any line but comments is taken: the error says then what it lacks.
         """
         whole = head if len(head) < HEAD_BYTES else head[: head.rfind(b"\n") + 1]
-        kinds = Counter(type(record) for record in _records(ProfileSource.of(whole)))
-        return not kinds[Sample] or kinds[Invalid] <= kinds[Sample]
+        records = list(_records(ProfileSource.of(whole)))
+        stacks = [record.stack for record in records if isinstance(record, Sample)]
+        invalid = len(records) - len(stacks)
+        if invalid > max((1 - _LEAST_VALID) * len(records), min(_STRAY, len(stacks))):
+            return False
+        return len(records) < _FEW or sum(len(stack) > 1 for stack in stacks) >= _LEAST_CALLED * len(stacks)
 
     def read(self, source: ProfileSource, value: str) -> Reading:
         """Read one sample of each line; lines count one thing, whatever its name."""
@@ -48,7 +65,7 @@ def parse_collapsed(data: bytes) -> StackSamples:
 def _records(source: ProfileSource) -> Iterator[Record]:
     for number, raw in source.lines():
         line = raw.strip()
-        if not line or line.startswith(("#", "//")):
+        if not line or _COMMENT.match(line):
             continue
         *head, tail = line.rsplit(maxsplit=1)
         match = _COUNT.fullmatch(tail)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from agents.profiles.formats.base import (
+    COUNTS,
     MAX_WEIGHT,
     Invalid,
     Measure,
@@ -80,8 +81,6 @@ OTLP = Schema(
 _FIELDS = {1: (1, 2, 3), 2: range(1, 8)}
 """Field of the whole message → the fields that it has itself."""
 
-_COUNTS = ("samples", "sample", "events")
-
 
 class _Measured(NamedTuple):
     """A profile with what its values count."""
@@ -124,7 +123,7 @@ class OtlpFormat:
         if not profiles:
             raise Damaged("has no profiles")
         names = [measured.measure.type for measured in profiles]
-        chosen = choose_value(names, value, next((name for name in names if name in _COUNTS), names[0]))
+        chosen = choose_value(names, value, next((name for name in names if name in COUNTS), names[0]))
         measure = profiles[names.index(chosen)].measure
         kind = (measure.type, measure.unit)
         same = [peer for peer in profiles if (peer.measure.type, peer.measure.unit) == kind]

@@ -17,6 +17,13 @@ _HEADER = re.compile(  # possessive quantifiers and a bounded command keep match
     r"(?:\[\d++\]\s++)?(?:\S{4,6}\s++)?"  # CPU, flags
     r"(?:\d++\.\d++:\s*+(?P<event>.*)|(?:\d++\s++)?(?P<untimed>[\w:/-]+:)\s*)"  # time, left out by some
 )
+_TIME = r"\d++\.\d++:\s*+(?P<event>.*)"
+_FLAGS = r"(?:[\w.]{4,6}\s++)?"
+_PARTIAL = (  # without the command or the process, as `-F -comm,-tid` leaves them out
+    re.compile(rf"(?:-?\d++(?:/-?\d++)?\s++(?:\[\d++\]\s++)?{_FLAGS}|\[\d++\]\s++{_FLAGS})?{_TIME}"),
+    re.compile(rf"(?P<command>[^\s\[].{{0,255}}?)(?<!\s)\s++(?:\[\d++\]\s++{_FLAGS})?{_TIME}"),
+)
+_ENDS_IN_TIME = re.compile(r"\d\.\d+:$")
 _TIMED = r"\d+(?:/\d+)?\s+(?:\[\d+\]\s+)?\d+\.\d+:"
 _FRAME = re.compile(
     rf"(?:\s+[0-9a-f]+|[0-9a-f]{{8,}})\s+(?!{_TIMED})"  # a command named dd is no address
@@ -42,8 +49,7 @@ class PerfScriptFormat:
         """Take a file whose first lines have an event with a frame."""
         lines = head_text(head).split("\n")
         return any(
-            _HEADER.fullmatch(line.strip())
-            and (_SINGLE.fullmatch(line.strip()) or _FRAME.fullmatch(following))
+            _header(line.strip()) and (_SINGLE.fullmatch(line.strip()) or _FRAME.fullmatch(following))
             for line, following in zip(lines, [*lines[1:], ""], strict=True)
         )
 
@@ -57,8 +63,8 @@ class PerfScriptFormat:
 
 def _records(source: ProfileSource, wanted: str) -> Iterator[Record]:
     for number, lines in _events(source):
-        header = _HEADER.fullmatch(lines[0])
-        event = (header["event"] or header["untimed"] or "") if header else ""
+        header = _header(lines[0])
+        command, event = header or ("", "")
         frames = _frames(lines, event) if header else None
         if header is None or frames is None:
             yield Invalid(f"line {number}: {lines[0][:60]!r}")
@@ -66,7 +72,7 @@ def _records(source: ProfileSource, wanted: str) -> Iterator[Record]:
         named = _EVENT.fullmatch(event)
         wanted = wanted or (named[1] if named else "")
         if not named or named[1] == wanted:
-            yield Sample((header["command"], *reversed(frames)) if frames else (), 1)
+            yield Sample((*filter(None, [command]), *reversed(frames)) if frames else (), 1)
 
 
 def _events(source: ProfileSource) -> Iterator[tuple[int, list[str]]]:
@@ -94,7 +100,17 @@ def _begins_event(line: str) -> bool:
     """Return whether a line begins an event: old versions indent no frames, new ones pad commands."""
     if _frame_of(line) is not None:
         return False
-    return not line[0].isspace() or bool(_HEADER.fullmatch(line.strip()))
+    return not line[0].isspace() or _header(line.strip()) is not None
+
+
+def _header(line: str) -> tuple[str, str] | None:
+    """Return the command and the event of a header, each empty where it is left out; None if it is none."""
+    whole, bare, unnumbered = _HEADER.fullmatch(line), *(pattern.fullmatch(line) for pattern in _PARTIAL)
+    if bare:
+        return "", bare["event"]
+    if whole and not _ENDS_IN_TIME.search(whole["command"]):  # what follows is a period, no process
+        return whole["command"], whole["event"] or whole["untimed"] or ""
+    return (unnumbered["command"], unnumbered["event"]) if unnumbered else None
 
 
 def _frames(lines: Sequence[str], event: str) -> list[str] | None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from agents.profiles.annotate import ANNOTATION_FILE, annotation_name
 from agents.profiles.formats.base import (
+    COUNTS,
     MAX_WEIGHT,
     Invalid,
     Measure,
@@ -60,6 +61,7 @@ PPROF = Schema(
             "duration_nanos": (10, "int64", False),
             "period_type": (11, "ValueType", False),
             "period": (12, "int64", False),
+            "default_sample_type": (14, "int64", False),
         },
     },
 )
@@ -67,7 +69,6 @@ _WIRES = {**dict.fromkeys((1, 2, 3, 4, 5, 6, 11), 2), **dict.fromkeys((7, 8, 9, 
 _CPU_TIME = "cpu-time"
 """Datadog's: its counts hold threads that wait, too."""
 
-_COUNTS = ("samples", "sample", "events")
 _TIMES = ("cpu", "wall", _CPU_TIME)
 
 _NO_PERIOD_NS = 1
@@ -102,7 +103,7 @@ class PprofFormat:
         return samples > 1 or len(tables & {3, 4, 5, 6}) > 1
 
     def read(self, source: ProfileSource, value: str) -> Reading:
-        """Read one value: ``value`` by its type, else Datadog's CPU time, samples, time, or the first."""
+        """Read one value: ``value`` by type, else CPU time, samples, time, its usual one, or the first."""
         try:
             profile = PPROF.read("Profile", source.read_all())
         except InvalidMessage as error:
@@ -135,8 +136,10 @@ class _Tables:
         ]
         period = self._period
         usual = next((type_ for type_, _ in types if type_ == _CPU_TIME), "")
-        usual = usual or next((type_ for type_, unit in types if unit == "count" and type_ in _COUNTS), "")
-        usual = usual or next((type_ for type_, _ in types if type_ in _TIMES and period > 0), types[0][0])
+        usual = usual or next((type_ for type_, unit in types if unit == "count" and type_ in COUNTS), "")
+        usual = usual or next((type_ for type_, _ in types if type_ in _TIMES and period > 0), "")
+        default = self.string(self._profile.default_sample_type)
+        usual = usual or (default if default in [type_ for type_, _ in types] and default else types[0][0])
         chosen = choose_value((type_ for type_, _ in types), wanted, usual)
         column = [type_ for type_, _ in types].index(chosen)
         type_, unit = types[column]

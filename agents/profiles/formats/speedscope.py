@@ -66,9 +66,13 @@ def _samples(profile: Any, frames: Sequence[str | None]) -> Iterator[Record]:
 
 
 def _events(profile: Any, frames: Sequence[str | None]) -> Iterator[Record]:
-    """Yield what lies between one event and the next, as the stack that was open then."""
+    """Yield what lies between one event and the next, as the stack that was open then.
+
+    Frames that are closed at one time may come in any order, as PerfView and dotnet-trace write them.
+    """
     events = list_in(profile, "events")
     stack: list[int] = []
+    due: list[int] = []  # frames within a closed one: they are closed at the same time
     last = profile.get("startValue", 0) if isinstance(profile, dict) else 0
     last = last if _is_weight(last) else 0
     for number, event in enumerate(events, start=1):
@@ -77,14 +81,21 @@ def _events(profile: Any, frames: Sequence[str | None]) -> Iterator[Record]:
             yield Invalid(f"event {number}: has no time after the one before, or no frame of the table")
             continue
         if at > last:
+            if due:
+                yield Invalid(f"event {number}: a frame was closed around others that stay open")
+                due.clear()
             yield Sample(_stack(stack, frames) or (), at - last)
             last = at
         if event.get("type") == "O" and frame is not None:
             stack.append(frame)
-        elif event.get("type") == "C" and stack and stack[-1] == frame:
-            stack.pop()
+        elif event.get("type") == "C" and frame in stack:
+            position = len(stack) - 1 - stack[::-1].index(frame)
+            if frame in due:
+                due.remove(frame)
+            due += stack[position + 1 :] if not due else []
+            del stack[position]
         else:
-            yield Invalid(f"event {number}: closes no frame that is the last to have been opened")
+            yield Invalid(f"event {number}: closes no frame that is open")
     if stack:
         end = _number(profile, "endValue")
         yield Invalid(f"event {len(events)}: leaves frames open")

@@ -8,6 +8,14 @@ _DESCRIPTOR = r"\((?:\[*(?:[BCDFIJSZ]|L[\w/$.-]+;))*"
 
 MANAGED: tuple[NameRule, ...] = (
     NameRule(
+        "pstats",
+        "Python",
+        # the line that pstats puts before a function's name: app.py:12(total)
+        ("(",),
+        cut((r"^([^()]*\.\w{1,4}):\d+\((.+)\)$", r"\2 (\1)"), (r"^~:0\((.+)\)$", r"\1")),
+        sign=r":\d+\(",
+    ),
+    NameRule(
         "class-descriptor",
         "Java",
         # that a name is written as the JVM describes a class, as perf-map-agent does: Lcom/acme/Shop;::total
@@ -19,8 +27,10 @@ MANAGED: tuple[NameRule, ...] = (
         "jvm-lambda",
         "Java",
         # the number and address of a lambda's class: $$Lambda$123/0x00007f1c2401a840
+        # or its method, number and address: $$Lambda$total$1$1234567890.0x0000000000020abc
         ("$$Lambda",),
         cut(
+            (r"\$\$Lambda\$([A-Za-z_]\w*(?:\$[A-Za-z_]\w*)*?)(?:\$\d+)*[./+]0x[0-9a-fA-F]+", r"$$Lambda$\1"),
             (
                 r"\$\$Lambda(?:\$(?:0x)?[0-9a-fA-F]+(?=[/.+]|$))?"
                 r"(?:/(?:0x)?[0-9a-fA-F]+(?=[./(]|$)|[.+]0x[0-9a-fA-F]+)?",

@@ -143,12 +143,17 @@ def test_without_a_start_a_file_ended_when_it_was_written(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"nothing here\n", bytes(range(256))], ids=["empty", "prose", "binary"]
+    ("content", "said"),
+    [
+        pytest.param(b"", "has no collapsed stacks", id="empty"),
+        pytest.param(b"nothing here\n", "is of no format that is known", id="prose"),
+        pytest.param(bytes(range(256)), "is of no format that is known", id="binary"),
+    ],
 )
-def test_a_file_without_stacks_is_an_error(content: bytes, tmp_path: Path) -> None:
+def test_a_file_without_stacks_is_an_error(content: bytes, said: str, tmp_path: Path) -> None:
     path = tmp_path / "f.txt"
     path.write_bytes(content)
-    with pytest.raises(ConfigError, match="has no collapsed stacks"):
+    with pytest.raises(ConfigError, match=said):
         read_files([path], Import(ProfileOrigin("s", "h"), 1e9, 1.0, 1000))
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from agents.profiles.formats import AUTO, ProfileSource, Sample, find_format
+from agents.profiles.formats.pprof import PPROF
 from agents.profiles.formats.tally import merge_samples
 from agents.profiles.formats.writers import WRITERS
 from agents.profiles.message import ProfileOrigin
@@ -34,6 +35,19 @@ def test_every_format_is_converted(
     assert capsys.readouterr().err.startswith(f"{tmp_path / 'in'}: ")
 
 
+def heap() -> bytes:
+    """Return a heap profile whose first value is another than the usual one."""
+    profile = PPROF["Profile"]()
+    profile.string_table.extend([b"", b"alloc_objects", b"count", b"inuse_space", b"bytes", b"main"])
+    profile.sample_type.add(type=1, unit=2)
+    profile.sample_type.add(type=3, unit=4)
+    profile.default_sample_type = 3
+    profile.function.add(id=1, name=5)
+    profile.location.add(id=1).line.add(function_id=1)
+    profile.sample.add(location_id=[1], value=[7, 640])
+    return bytes(profile.SerializeToString())
+
+
 UNIT = {"type": "sampled", "unit": "x\x1b[31m\ny", "samples": [[0]], "weights": [1]}
 LEFT_OUT = "3 samples; 1 invalid records left out, first line 2: 'nonsense'; 2 without frames left out"
 
@@ -42,6 +56,7 @@ LEFT_OUT = "3 samples; 1 invalid records left out, first line 2: 'nonsense'; 2 w
     ("content", "said"),
     [
         pytest.param(b"main;f 3\nnonsense\n 2\n", LEFT_OUT, id="what was left out"),
+        pytest.param(heap(), "640 bytes (inuse_space)", id="a value that is no sample"),
         pytest.param(speedscope(UNIT), r"1 x\x1b[31m\ny (weight)", id="controls do not reach the terminal"),
     ],
 )
@@ -57,7 +72,7 @@ def test_what_was_converted_is_said(
 @pytest.mark.parametrize(
     ("content", "options", "why"),
     [
-        pytest.param(b"prose\n", (), "in: has no collapsed stacks", id="no profile"),
+        pytest.param(b"prose\n", (), "in: is of no format that is known", id="no profile"),
         pytest.param(gzip.compress(FILES["jfr"][:100]), (), "in: has no samples of a Java", id="cut"),
         pytest.param(FILES["jfr"], ("--value", "x"), "in: has no value 'x'", id="no such value"),
         pytest.param(b"main 1\n", ("--from", "pprof"), "in: has no samples of pprof", id="another format"),

@@ -64,6 +64,8 @@ CPP = {
     "utf8_decode2": "utf8_decode2",
 }
 JAVA = {
+    "a/Shop$$Lambda$lambda$total$1$1234567890.0x0000000000020abc.call": "a/Shop$$Lambda$lambda$total.call",
+    "com.acme.Shop$$Lambda$price$7.0x00007f1c2401a840.accept": "com.acme.Shop$$Lambda$price.accept",
     "com/acme/Shop$$Lambda$123/0x00007f1c2401a840.accept": "com/acme/Shop$$Lambda.accept",
     "com/acme/Shop$$Lambda$14.0x0000000800c03000.run": "com/acme/Shop$$Lambda.run",
     "com.acme.Shop$$Lambda/0x0000000800c03000.run": "com.acme.Shop$$Lambda.run",
@@ -249,6 +251,10 @@ DOTNET = {
     "Shop.Cart..ctor": "Shop.Cart..ctor",
 }
 PYTHON = {
+    "app.py:12(total)": "total (app.py)",
+    "/srv/shop/cart.py:40(Cart.load)": "Cart.load (/srv/shop/cart.py)",
+    "~:0(<built-in method builtins.len>)": "<built-in method builtins.len>",
+    "app.py:40(<module>)": "<module> (app.py)",
     "shop.jobs.ipykernel_4711.123456.main": "shop.jobs.ipykernel.main",
     "<ipython-input-12-a1b2c3>.main": "<ipython-input>.main",
     "shop.cart.Cart.<lambda>": "shop.cart.Cart.<lambda>",

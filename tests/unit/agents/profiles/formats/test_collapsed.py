@@ -27,6 +27,11 @@ SIMPLE = {("a", "b", "c"): 5, ("a", "b", "d"): 4, ("a", "b"): 5}
         pytest.param(b"a\xff;b 1", {("a\ufffd", "b"): 1}, id="a byte that is not UTF-8"),
         pytest.param("a\u2028b;c 1".encode(), {("a\u2028b", "c"): 1}, id="only line feeds end lines"),
         pytest.param(b"", {}, id="empty"),
+        pytest.param(
+            b"#<Class:Order>.load;Order#total 7\n//api/cart;render 2\n#\n//\n",
+            {("#<Class:Order>.load", "Order#total"): 7, ("//api/cart", "render"): 2},
+            id="Ruby's singleton classes, and roots that are hosts",
+        ),
         pytest.param(b"# frames 3\n// more 4\n\n  \na 1", {("a",): 1}, id="comments and blank lines"),
     ],
 )
@@ -42,6 +47,7 @@ def test_stacks_are_read(data: bytes, stacks: dict[tuple[str, ...], int]) -> Non
         pytest.param("invalid line", id="no count"),
         pytest.param("a;b3", id="no space before the count"),
         pytest.param("a -3", id="negative"),
+        pytest.param("#<Class:Order>;load", id="no comment, and no count"),
         pytest.param("a 1e3", id="exponent"),
         pytest.param("a ٣", id="digits of another script"),
         pytest.param("a " + "9" * 5000, id="absurdly many digits"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 
+import numpy as np
 import pytest
 
 from agents.profiles.formats import AUTO, ProfileSource, StackSamples, find_format, format_names, parse
@@ -108,9 +109,9 @@ def test_every_shared_profile_is_read() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        pytest.param("PeriodType: cpu ns\nPeriod: 10000\nSamples:\n  3: 1 2\nLocations\n", id="pprof -raw"),
         pytest.param('{\n "version": 1.2,\n "raw": [\n  8,\n  1,\n "x": 3\n },\n', id="stackprof"),
-        pytest.param("events: Instructions\nfl=a.c\nfn=main\n16 20\ncfn=f\ncalls=1 50\n", id="callgrind"),
+        pytest.param("time total 7\nspace total 9\nall 16\nrest 3\n", id="no line with a caller"),
+        pytest.param("a;b 3\nc;d 4\n" + "some words\n" * 3, id="more than a tenth is prose"),
     ],
 )
 def test_reports_of_other_tools_do_not_pass_for_collapsed_stacks(text: str) -> None:
@@ -118,6 +119,61 @@ def test_reports_of_other_tools_do_not_pass_for_collapsed_stacks(text: str) -> N
     with pytest.raises(ConfigError, match="no format"):
         find_format(AUTO, text.encode())
     assert find_format("collapsed", text.encode()).name == "collapsed"
+
+
+GHC = "\tSun Mar  1 12:00 2026 Time and Allocation Profiling Report  (Final)\n\nMAIN MAIN 337 0.0 100.0\n"
+
+
+@pytest.mark.parametrize(
+    ("head", "about"),
+    [
+        pytest.param(b"PK\x03\x04" + b"\xc3\n" * 300 + b"a;b 8\n", "an archive", id="an archive"),
+        pytest.param(b"\x7fELF\x02\x01 1\n", "a program", id="a program"),
+        pytest.param(b"PERFILE2" + bytes(9), "`perf script`", id="perf.data"),
+        pytest.param(b"Nettrace\x14", "dotnet-trace convert", id="a trace of .NET"),
+        pytest.param(GHC.encode(), "GHC", id="GHC's profiler"),
+        pytest.param(
+            b"PeriodType: cpu ns\nPeriod: 10000\nSamples:\n  3: 1 2\nLocations\n", "-raw", id="pprof -raw"
+        ),
+        pytest.param(b"events: Ir\nfl=a.c\nfn=main\n16 20\ncfn=f\ncalls=1 50\n", "callgrind", id="callgrind"),
+        pytest.param(b"# callgrind format\nversion: 1\n", "callgrind", id="callgrind says so"),
+        pytest.param(b"Flat profile:\n\n  %   cumulative\n 50 1 1\n", "without stacks", id="gprof"),
+        pytest.param(b"Showing nodes accounting for 1s\n 1s 9\n", "without stacks", id="pprof -top"),
+        pytest.param(b"   7 function calls in 0.003 seconds\n", "pstats", id="pstats as text"),
+        pytest.param(b"<?xml version='1.0'?>\n<svg width='1'>\n", "drawn flame graph", id="a drawing"),
+        pytest.param(b"v8-version,12,4,254\ntick,0x1,3\n", "--cpu-prof", id="a log of V8"),
+        pytest.param(b"main;a 3 5\nmain;b 2 0\n", "two counts", id="a difference of stacks"),
+    ],
+)
+def test_files_of_other_tools_are_named_with_what_to_give_instead(head: bytes, about: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        find_format(AUTO, head)
+    assert about in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("", id="empty"),
+        pytest.param("# only comments\n", id="comments"),
+        pytest.param("main 7\n", id="one frame"),
+        pytest.param("main;f 3\nnonsense\n 2\n", id="one line of few is wrong"),
+        pytest.param("#<Class:Order>.load;Order#total 7\n//api/cart;render 2\n", id="no comments"),
+    ],
+)
+def test_few_lines_are_collapsed_stacks(text: str) -> None:
+    assert find_format(AUTO, text.encode()).name == "collapsed"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_random_text_or_bytes_are_a_profile(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    text = "the run took 12 ms of 40; see a.py:3 (main) 7 total, 3 5% x=1 {}"
+    words = [*text.split(), "\n", "\n"]
+    texts = [" ".join(rng.choice(words, 400)).encode(), rng.integers(0, 256, 3000, np.uint8).tobytes()]
+    for content in texts:
+        with pytest.raises(ConfigError):
+            find_format(AUTO, content)
 
 
 def test_a_head_that_is_cut_in_a_line_is_judged_without_it() -> None:

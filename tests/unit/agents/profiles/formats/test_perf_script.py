@@ -53,6 +53,22 @@ def test_headers(header: str) -> None:
     assert stacks_of("\t 1f f (/bin/app)\n", header=header) == {("app", "f"): 1}
 
 
+@pytest.mark.parametrize(
+    ("header", "root"),
+    [
+        pytest.param(" 4711   100.000100:     250000 cycles:P: \n", (), id="no command"),
+        pytest.param(" 4711/4712 [003]  100.000100: cycles: \n", (), id="no command, a CPU"),
+        pytest.param("[003] d..2. 100.5: cycles: \n", (), id="no command and no process"),
+        pytest.param("100.000100: cycles: \n", (), id="a time alone"),
+        pytest.param("my app [003] 100.5: 1 cycles: \n", ("my app",), id="no process"),
+        pytest.param("shop 100.5: cycles: \n", ("shop",), id="no process and no CPU"),
+    ],
+)
+def test_headers_without_some_of_their_fields(header: str, root: tuple[str, ...]) -> None:
+    assert stacks_of("\t 1f f (/bin/app)\n", header=header) == {(*root, "f"): 1}
+    assert PerfScriptFormat().recognises(f"{header}\t 1f f (/bin/app)\n\n".encode())
+
+
 def test_events_add_up_and_those_without_frames_are_counted_apart() -> None:
     event = HEADER + "\t 1f f (/bin/app)\n"
     parsed = parse(PerfScriptFormat(), f"{event}\n{event}{HEADER}\n{event}".encode())

@@ -76,6 +76,24 @@ def test_what_counts(
     assert parse(PprofFormat(), build(types, values, period)).stacks == {("main", "f"): count}
 
 
+HEAP = tuple(
+    (f"{when}_{what}", unit)
+    for when in ("alloc", "inuse")
+    for what, unit in (("objects", "count"), ("space", "bytes"))
+)
+
+
+@pytest.mark.parametrize(
+    ("default", "chosen"),
+    [("inuse_space", "inuse_space"), ("", "alloc_objects"), ("gone", "alloc_objects")],
+)
+def test_the_value_that_a_file_says_is_usual_is_read(default: str, chosen: str) -> None:
+    builder = Builder(HEAP)
+    builder.profile.default_sample_type = builder.string(default)
+    builder.sample([builder.location("main")], 10, 640, 1, 64)
+    assert parse(PprofFormat(), builder.bytes()).measure.type == chosen
+
+
 def test_a_period_of_a_nanosecond_is_none() -> None:
     """libdatadog writes it: nanoseconds would pass for samples."""
     reading = PprofFormat().read(ProfileSource.of(libdatadog_pprof()), "")

@@ -48,6 +48,12 @@ def test_a_byte_order_mark_is_passed_over(encoding: str) -> None:
     [
         pytest.param(evented(*EVENTS), {("main",): 3, ("main", "work"): 3}, Measure(), id="events"),
         pytest.param(
+            evented(*EVENTS[:2], {"type": "C", "frame": 0, "at": 6}, {"type": "C", "frame": 1, "at": 6}),
+            {("main",): 2, ("main", "work"): 4},
+            Measure(),
+            id="closed at one time in the wrong order",
+        ),
+        pytest.param(
             sampled(unit="seconds", weights=[0.03, 0.01]),
             {("main", "work"): 3, ("main",): 1},
             Measure("weight", "seconds", 0.01),
@@ -92,6 +98,12 @@ def test_threads_add_up_and_another_unit_has_to_be_asked_for() -> None:
         pytest.param(sampled(weights=[-1, 1e300]), 2, "profile 1: sample 1", id="no weights"),
         pytest.param(sampled(weights=[1]), 1, "profile 1: has 2 samples and 1 weights", id="too few weights"),
         pytest.param(evented(EVENTS[2]), 1, "profile 1: event 1: closes no frame", id="nothing is open"),
+        pytest.param(
+            evented(*EVENTS[:2], {"type": "C", "frame": 0, "at": 3}, {"type": "C", "frame": 1, "at": 6}),
+            1,
+            "profile 1: event 4: a frame was closed around others",
+            id="closed around a frame that stays open",
+        ),
         pytest.param(evented(EVENTS[0]), 1, "profile 1: event 1: leaves frames open", id="left open"),
         pytest.param(evented(EVENTS[1], EVENTS[0]), 2, "profile 1: event 2: has no time", id="back in time"),
         pytest.param(evented(1, {"at": 1}), 2, "profile 1: event 1", id="no events"),
