@@ -11,6 +11,7 @@ import numpy as np
 
 from agents.profiles.formats import AUTO, ProfileSource, count_samples, find_format, read_profile
 from agents.profiles.naming import name_stack
+from agents.profiles.profile_source import named
 from loadgen.fleet.callgraph import CallGraph, Stack, shares
 from loadgen.fleet.scenario import GraphSpec
 from loadgen.fleet.streams import Streams
@@ -65,7 +66,7 @@ def read_stacks(path: Path) -> Counter[Stack]:
     Raises:
         ConfigError: the file cannot be read, or holds no stack.
     """
-    with file_errors(f"graph: profile: {path}"), path.open("rb") as stream:
+    with file_errors(f"graph: profile: {path}"), named(path), path.open("rb") as stream:
         source = ProfileSource(stream)
         samples = count_samples(read_profile(find_format(AUTO, source.head), source))
     counts: Counter[Stack] = Counter()

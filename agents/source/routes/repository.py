@@ -9,6 +9,7 @@ from pathlib import Path
 
 from agents.profiles.formats import AUTO, ProfileSource, count_samples, find_format, read_profile
 from agents.profiles.naming import name_stack
+from agents.profiles.profile_source import named
 from agents.source.changes import Commit, Repository, describe_commit
 from agents.source.routes.application import MAX_FILE_BYTES, Application, is_read, read_application
 from agents.source.routes.reaches import Reaches
@@ -140,7 +141,7 @@ def read_stacks(profile: Path) -> list[tuple[str, ...]]:
     Raises:
         ConfigError: the file cannot be read, is of no known format, or holds no stack.
     """
-    with file_errors(profile), profile.open("rb") as stream:
+    with file_errors(profile), named(profile), profile.open("rb") as stream:
         source = ProfileSource(stream)
         samples = count_samples(read_profile(find_format(AUTO, source.head), source))
     if not samples.stacks:

@@ -115,7 +115,7 @@ def test_a_profile_without_stacks_ends_in_one_line(
     files = [str(tmp_path / name) for name in ("old.csv", "new.csv")]
     given = ["--repo", str(shop.path), "--range", "v1..v2", "--profile", str(tmp_path / "profile"), "--json"]
     assert run(["release", "requests", *files, "--metrics", str(tmp_path / "cpu.csv"), *given]) == 2
-    assert "profile: holds no stack" in capsys.readouterr().err
+    assert "profile: is of no format that is known" in capsys.readouterr().err
 
 
 def test_a_type_without_a_route_is_said(tmp_path: Path, shop: Work) -> None:
