@@ -18,6 +18,7 @@ from pipeline.model.errors import StoreUnavailable
 from pipeline.stages.aggregate import AggregateStage
 from pipeline.stages.blocks import FRESH_S
 from pipeline.stages.gather.streams import one_stream
+from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.clickhouse import ClickHouseStore
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import (
@@ -93,29 +94,41 @@ def assert_counted(store: Store, service: str, samples: int) -> None:
 
 @pytest.mark.parametrize("at", [1, 2, 3, 4, 5, 6, 7])
 @pytest.mark.parametrize("taken", [15, 20, 30])
-def test_the_former_owner_comes_too_late(shared_store: Store, service_name: str, at: int, taken: int) -> None:
+def test_the_former_owner_comes_too_late(service_name: str, at: int, taken: int) -> None:
     """Frozen before any INSERT of its first or second batch, while another counts less, the same or more."""
-    stage(shared_store, service_name).handle(records(service_name, 0, 5))
+    _come_too_late(ArrayStore(), service_name, at, taken)
+
+
+@pytest.mark.parametrize(("at", "taken"), [(1, 30), (2, 20), (3, 15), (4, 30), (5, 20), (6, 15), (7, 30)])
+def test_the_former_owner_comes_too_late_to_clickhouse(
+    shared_store: Store, service_name: str, at: int, taken: int
+) -> None:
+    """Every INSERT, and another that counts less, the same or more: each with some of the others."""
+    _come_too_late(shared_store, service_name, at, taken)
+
+
+def _come_too_late(store: Store, service: str, at: int, taken: int) -> None:
+    stage(store, service).handle(records(service, 0, 5))
 
     def take_over() -> None:
-        stage(shared_store, service_name).handle(records(service_name, 5, taken))
+        stage(store, service).handle(records(service, 5, taken))
 
-    frozen = stage(Frozen(shared_store, at, take_over), service_name)
-    frozen.handle(records(service_name, 5, 10))
-    frozen.handle(records(service_name, 10, 20))
-    stage(shared_store, service_name).handle(records(service_name, 5, 30))
-    assert_counted(shared_store, service_name, 300)
+    frozen = stage(cast(Store, Frozen(store, at, take_over)), service)
+    frozen.handle(records(service, 5, 10))
+    frozen.handle(records(service, 10, 20))
+    stage(store, service).handle(records(service, 5, 30))
+    assert_counted(store, service, 300)
 
 
 @pytest.fixture(scope="module")
 def forgetful(store_dsn: str) -> Iterator[ClickHouseStore]:
-    """A store whose tables remember the tokens of 5 blocks."""
+    """A store whose tables remember the tokens of 2 blocks."""
     with closing(open_store(f"{store_dsn}/takeover_{uuid4().hex}")) as store:
         assert isinstance(store, ClickHouseStore)
         store.migrate()
         for table in COUNTED:
             store._client.command(
-                f"ALTER TABLE {table} MODIFY SETTING non_replicated_deduplication_window = 5"
+                f"ALTER TABLE {table} MODIFY SETTING non_replicated_deduplication_window = 2"
             )
         yield store
 
@@ -124,11 +137,11 @@ def forgetful(store_dsn: str) -> Iterator[ClickHouseStore]:
 def test_an_insert_that_failed_long_ago_is_not_repeated_unseen(
     forgetful: ClickHouseStore, service_name: str, at: int
 ) -> None:
-    """8 blocks go by while it stands still before an INSERT, which then fails: no token is remembered."""
+    """4 blocks go by while it stands still before an INSERT, which then fails: no token is remembered."""
 
     def others() -> None:
         owner = stage(forgetful, service_name)
-        for first in range(0, 80, 10):
+        for first in range(0, 40, 10):
             owner.handle(records(service_name, first, first + 10))
         raise StoreUnavailable("the connection was reset")
 
@@ -136,44 +149,44 @@ def test_an_insert_that_failed_long_ago_is_not_repeated_unseen(
     with pytest.raises(StoreUnavailable):
         frozen.handle(records(service_name, 0, 10))
     frozen.handle(records(service_name, 0, 10))
-    assert_counted(forgetful, service_name, 800)
+    assert_counted(forgetful, service_name, 400)
 
 
 @pytest.mark.parametrize("at", [1, 3, 5])
 def test_an_insert_that_is_sent_when_its_token_is_forgotten_is_refused(
     forgetful: ClickHouseStore, service_name: str, at: int
 ) -> None:
-    """8 blocks go by while it stands still before an INSERT, which it sends then."""
+    """4 blocks go by while it stands still before an INSERT, which it sends then."""
 
     def others() -> None:
         owner = stage(forgetful, service_name)
-        for first in range(0, 80, 10):
+        for first in range(0, 40, 10):
             owner.handle(records(service_name, first, first + 10))
 
     frozen = stage(Frozen(forgetful, at, others, LATE_S + 1), service_name)
     with pytest.raises(StoreUnavailable, match="in_time"):
         frozen.handle(records(service_name, 0, 10))
     frozen.handle(records(service_name, 0, 10))
-    assert_counted(forgetful, service_name, 800)
+    assert_counted(forgetful, service_name, 400)
 
 
 @pytest.mark.parametrize("at", [2, 3])
 def test_who_stood_still_between_two_partitions_asks_the_store(
     forgetful: ClickHouseStore, service_name: str, at: int
 ) -> None:
-    """The first partition's block is sent, and 8 blocks of the second one go by before the next is."""
+    """The first partition's block is sent, and 4 blocks of the second one go by before the next is."""
     now = [START + 9000]
     both = [replace(record, partition=p) for p in (0, 1) for record in records(service_name, 0, 10)]
 
     def others() -> None:
         now[0] += FRESH_S + 1
         owner = stage(forgetful, service_name)
-        for first in range(0, 80, 10):
+        for first in range(0, 40, 10):
             owner.handle([replace(r, partition=1) for r in records(service_name, first, first + 10)])
 
     frozen = stage(Frozen(forgetful, at, others), service_name, lambda: now[0])
     frozen.handle(both)
-    assert_counted(forgetful, service_name, 900)
+    assert_counted(forgetful, service_name, 500)
 
 
 def test_a_token_whose_rows_were_deleted_stops_nobody(forgetful: ClickHouseStore, service_name: str) -> None:
@@ -206,16 +219,16 @@ def test_who_is_overtaken_again_and_again_pauses(shared_store: Store, service_na
 def test_who_stood_still_asks_the_store_before_it_counts(
     forgetful: ClickHouseStore, service_name: str
 ) -> None:
-    """Between two batches, while another owner counts 8 blocks further."""
+    """Between two batches, while another owner counts 4 blocks further."""
     now = [START + 9000]
     frozen = stage(forgetful, service_name, lambda: now[0])
     frozen.handle(records(service_name, 0, 10))
     owner = stage(forgetful, service_name)
-    for first in range(10, 90, 10):
+    for first in range(10, 50, 10):
         owner.handle(records(service_name, first, first + 10))
     now[0] += FRESH_S + 1
     frozen.handle(records(service_name, 10, 20))
-    assert_counted(forgetful, service_name, 900)
+    assert_counted(forgetful, service_name, 500)
 
 
 @pytest.mark.parametrize("at", [1, 2, 3])
@@ -252,10 +265,20 @@ def test_metrics_that_another_owner_has_stored_are_stored_once(
 
 @pytest.mark.parametrize("at", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize(("taken", "mine"), [(2, 1), (1, 2), (3, 2)])
-def test_ids_of_two_owners_are_both_known(
-    store: Store, service_name: str, at: int, taken: int, mine: int
-) -> None:
+def test_ids_of_two_owners_are_both_known(service_name: str, at: int, taken: int, mine: int) -> None:
     """Frozen before an INSERT while another goes less or more far from the same offset."""
+    _know_both(ArrayStore(), service_name, at, taken, mine)
+
+
+@pytest.mark.parametrize("at", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize(("taken", "mine"), [(2, 1), (1, 2)])
+def test_ids_of_two_owners_are_both_known_to_clickhouse(
+    shared_store: Store, service_name: str, at: int, taken: int, mine: int
+) -> None:
+    _know_both(shared_store, service_name, at, taken, mine)
+
+
+def _know_both(store: Store, service_name: str, at: int, taken: int, mine: int) -> None:
     sent = [
         replace(record, payload=replace(record.payload, id=f"id {record.offset}"))
         for record in records(service_name, 0, 3)
