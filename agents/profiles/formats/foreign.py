@@ -22,7 +22,7 @@ _TEXT = tuple(
     (re.compile(pattern, re.MULTILINE), about)
     for pattern, about in (
         (
-            r"Profiling Report\s+\(Final\)|^COST CENTRE\b",
+            r"^\s+.* Profiling Report\s+\(Final\)$|^COST CENTRE\s+MODULE\b",
             "a report of GHC's profiler: convert it by inferno-collapse-ghcprof",
         ),
         (
@@ -35,7 +35,7 @@ _TEXT = tuple(
         ),
         (r"^Flat profile:|^Showing nodes accounting for ", "a report of totals, without stacks"),
         (r"^\s*\d+ function calls .*in \S+ (?:CPU )?seconds", "a report of pstats, without stacks"),
-        (r"<svg\b", "a drawn flame graph: give the stacks that it was drawn from"),
+        (r"\A\s*(?:<[?!][^>]*>\s*)*<svg\b", "a drawn flame graph: give the stacks that it was drawn from"),
         (r"^v8-version,", "a log of V8: give the .cpuprofile of --cpu-prof"),
         (
             r"^Call graph:\n(?:.*\n)?\s+\d+ Thread_",

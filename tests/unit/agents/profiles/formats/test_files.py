@@ -155,6 +155,7 @@ def test_files_of_other_tools_are_named_with_what_to_give_instead(head: bytes, a
     "text",
     [
         pytest.param("", id="empty"),
+        pytest.param("main;<svg render> 3\nmain;Profiling Report (Final) 2\n", id="names as in reports"),
         pytest.param("# only comments\n", id="comments"),
         pytest.param("main 7\n", id="one frame"),
         pytest.param("main;f 3\nnonsense\n 2\n", id="one line of few is wrong"),
