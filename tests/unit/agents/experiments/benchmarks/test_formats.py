@@ -79,19 +79,20 @@ BENCHER = "test sort ... bench:       1,234 ns/iter (+/- 56)\ntest other ... ben
 
 
 Measured = tuple[str, str, tuple[float, ...]]
-NO_COMMIT = ("", math.nan, 0)
-FILES: Mapping[str, tuple[str, str, list[Measured], tuple[str, float, int]]] = {
+RunFacts = tuple[str, float, float, dict[str, int]]
+NO_COMMIT: RunFacts = ("", math.nan, math.nan, {})
+FILES: Mapping[str, tuple[str, str, list[Measured], RunFacts]] = {
     "pytest-benchmark": (
         "a",
         json.dumps(PYTEST),
         [("t.py::sum", "s", (1.0, 2.0, 3.0))],
-        (SHA, 1767326400.0, 0),
+        (SHA, 1767323045.0, 1767326400.0, {}),
     ),
     "google-benchmark": (
         "a",
         json.dumps(GOOGLE),
         [("BM_a/8", "us", (5.0, 6.0)), ("BM_a/8", "items/s", (9.0, 8.0))],
-        ("", 1767323045.0, 0),
+        ("", math.nan, 1767323045.0, {"aggregate": 1, "failed": 1}),
     ),
     "jmh": (
         "a",
@@ -104,7 +105,7 @@ FILES: Mapping[str, tuple[str, str, list[Measured], tuple[str, float, int]]] = {
         "a",
         json.dumps(ASV),
         [("suite.sum[1]", "", (1.5,)), ("suite.one", "", (7.0,))],
-        (SHA, 1767323045.0, 0),
+        (SHA, 1767323045.0, math.nan, {"failed": 1}),
     ),
     "criterion": (
         "target/criterion/sort/ten/new/estimates.json",
@@ -113,7 +114,7 @@ FILES: Mapping[str, tuple[str, str, list[Measured], tuple[str, float, int]]] = {
         NO_COMMIT,
     ),
     "cargo-criterion": ("a", "\n".join(map(json.dumps, CARGO)), [("sort/10", "ns", (3.0,))], NO_COMMIT),
-    "critcmp": ("a", json.dumps(CRITCMP), [("sort", "ns", (4.0,))], (SHA[:9], math.nan, 0)),
+    "critcmp": ("a", json.dumps(CRITCMP), [("sort", "ns", (4.0,))], (SHA[:9], math.nan, math.nan, {})),
     "go": (
         "a",
         GO,
@@ -124,9 +125,9 @@ FILES: Mapping[str, tuple[str, str, list[Measured], tuple[str, float, int]]] = {
             ("BenchmarkCopy", "ns", (10.0,)),
             ("BenchmarkCopy", "MB/s", (800.0,)),
         ],
-        ("", math.nan, 1),
+        ("", math.nan, math.nan, {"invalid": 1}),
     ),
-    "bencher": ("a", BENCHER, [("sort", "ns", (1234.0,))], ("", math.nan, 1)),
+    "bencher": ("a", BENCHER, [("sort", "ns", (1234.0,))], ("", math.nan, math.nan, {"invalid": 1})),
 }
 
 
@@ -139,12 +140,12 @@ def read(text: str, name: str = "a") -> tuple[str, FileResults]:
 
 @pytest.mark.parametrize("tool", FILES)
 def test_what_a_tool_writes_is_read(tool: str) -> None:
-    name, text, measurements, (commit, time, invalid) = FILES[tool]
+    name, text, measurements, (commit, commit_time, run_time, left_out) = FILES[tool]
     format_, results = read(text, name)
     assert format_ == tool
     assert [(each.name, each.unit, each.values) for each in results.measurements] == measurements
-    assert (results.commit, results.invalid) == (commit, invalid)
-    assert results.time == pytest.approx(time, nan_ok=True)
+    assert (results.commit, results.left_out) == (commit, left_out)
+    assert (results.commit_time, results.run_time) == pytest.approx((commit_time, run_time), nan_ok=True)
 
 
 NAN_OF_GOOGLE = {
@@ -193,7 +194,7 @@ def test_what_is_no_number_or_of_another_type_is_no_measurement(
 )
 def test_an_entry_without_a_measurement_is_counted(entry: dict[str, Any]) -> None:
     _, results = read(json.dumps({**PYTEST, "benchmarks": [entry, 3]}))
-    assert (results.measurements, results.invalid) == ([], 2)
+    assert (results.measurements, results.left_out) == ([], {"invalid": 2})
 
 
 @pytest.mark.parametrize(

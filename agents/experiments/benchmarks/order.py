@@ -1,0 +1,120 @@
+"""Order of the commits of runs: by a repository, by times, by numbers in the names of files."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from agents.experiments.benchmarks.results import FileResults
+from pipeline.model.errors import ConfigError
+
+_TOKEN = re.compile(r"(?<![0-9a-zA-Z])[0-9a-f]{7,64}(?![0-9a-zA-Z])|[0-9]+|[^0-9]")
+_ID = re.compile(r"[0-9a-f]{7,64}")
+_YEARS = range(1970, 2100)
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkRun:
+    """Results of one file, and the commit that they belong to; ``str(path)`` if nothing says it."""
+
+    path: Path
+    format: str
+    results: FileResults
+    commit: str
+
+
+class CommitOrder(StrEnum):
+    """What gives the order of commits."""
+
+    REPOSITORY = "the repository"
+    GIVEN = "the order given"
+    COMMIT_TIMES = "the times of commits"
+    RUN_TIMES = "the times of runs"
+    NAMES = "the numbers in names"
+
+
+def commit_order(
+    runs: Sequence[BenchmarkRun], order: Sequence[str] = (), *, in_order: bool = False
+) -> tuple[list[str], CommitOrder]:
+    """Return the commits of runs, oldest first, and what gives their order.
+
+    Args:
+        runs: Runs of commits in ``order``, if there is one.
+        order: All commits of a repository, oldest first.
+        in_order: The runs are in the order of commits.
+
+    Raises:
+        ConfigError: the order is not certain: two commits have one time, or one has none, and no number in
+            the names of files counts them.
+    """
+    commits = list(dict.fromkeys(run.commit for run in runs))
+    if order:
+        position = {sha: number for number, sha in enumerate(order)}
+        return sorted(commits, key=position.__getitem__), CommitOrder.REPOSITORY
+    if in_order or len(commits) < 2:
+        return commits, CommitOrder.GIVEN
+    numbers = _numbers([str(run.path) for run in runs], [run.commit for run in runs])
+    keys: dict[CommitOrder, list[tuple[float, ...]]] = {
+        CommitOrder.COMMIT_TIMES: [(run.results.commit_time,) for run in runs],
+        CommitOrder.RUN_TIMES: [(run.results.run_time,) for run in runs],
+        CommitOrder.NAMES: numbers,
+    }
+    for basis, values in keys.items():
+        firsts = _firsts(runs, values)
+        if len(set(firsts.values())) == len(commits) and not any(
+            math.isnan(key[0]) for key in firsts.values()
+        ):
+            return sorted(commits, key=firsts.__getitem__), basis
+    untimed = sum(math.isnan(run.results.commit_time) and math.isnan(run.results.run_time) for run in runs)
+    times = f"{untimed} of {len(runs)} files have no time" if untimed else "some have the same time"
+    raise ConfigError(
+        f"the order of {len(commits)} commits is not known: {times}, and no number in the files' names "
+        "counts them; give --repo, or --in-order if the files are given oldest first"
+    )
+
+
+def _firsts(
+    runs: Sequence[BenchmarkRun], keys: Sequence[tuple[float, ...]]
+) -> Mapping[str, tuple[float, ...]]:
+    """Return the smallest key of each commit's runs, NaN where none has one; without keys, nothing."""
+    firsts: dict[str, tuple[float, ...]] = {}
+    for run, key in zip(runs, keys, strict=False):
+        first = firsts.get(run.commit, key)
+        firsts[run.commit] = key if math.isnan(first[0]) else min(first, key)
+    return firsts
+
+
+def _numbers(names: Sequence[str], commits: Sequence[str]) -> list[tuple[float, ...]]:
+    """Return the numbers by which names count; nothing if texts differ, or numbers contradict each other.
+
+    Several numbers count if they rise together, or if they are a date, year first.
+    """
+    rows = [_TOKEN.findall(name) for name in names]
+    columns = list(zip(*rows, strict=True)) if len({len(row) for row in rows}) == 1 else []
+    numeric = [tuple(map(int, column)) if all(map(str.isdecimal, column)) else () for column in columns]
+    texts = [column for column, numbers in zip(columns, numeric, strict=True) if not numbers]
+    if any(len(set(column)) > 1 and not all(map(_ID.fullmatch, column)) for column in texts):
+        return []
+    numeric = [numbers for numbers in numeric if numbers]
+    counting = [numbers for numbers in numeric if len(set(numbers)) > 1]
+    of_commits = [
+        numbers for numbers in counting if len(set(zip(commits, numbers, strict=True))) == len(set(commits))
+    ]
+    counting = of_commits or counting
+    keys = list(zip(*counting, strict=True))
+    rises = all(list(numbers) == sorted(numbers) for numbers in zip(*sorted(keys), strict=True))
+    return keys if rises or _is_date(numeric, counting) else []
+
+
+def _is_date(numeric: Sequence[Sequence[int]], counting: Sequence[Sequence[int]]) -> bool:
+    """True if the numbers that count are a date, year first: 2026-01-31, or 20260131."""
+    first = numeric.index(counting[0])
+    year_ahead = first > 0 and all(number in _YEARS for number in numeric[first - 1])
+    if year_ahead or all(number in _YEARS for number in counting[0]):
+        months = counting[0] if year_ahead else numeric[first + 1] if first + 1 < len(numeric) else ()
+        return all(1 <= number <= 12 for number in months)
+    return all(number // 10_000 in _YEARS and 1 <= number // 100 % 100 <= 12 for number in counting[0])
