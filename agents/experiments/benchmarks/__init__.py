@@ -2,15 +2,9 @@
 
 from agents.experiments.benchmarks import json_formats, text_formats
 from agents.experiments.benchmarks.changes import LEAST_COMMITS, BenchmarkChange, find_changes, is_judged
-from agents.experiments.benchmarks.history import (
-    BenchmarkHistory,
-    BenchmarkSeries,
-    RunsReading,
-    arrange,
-    differing_labels,
-    read_results,
-)
+from agents.experiments.benchmarks.history import BenchmarkHistory, RunsReading, arrange, read_results
 from agents.experiments.benchmarks.results import LeftOut, format_names, register
+from agents.experiments.benchmarks.series import BenchmarkSeries, differing_labels
 
 for _format in (*json_formats.FORMATS, *text_formats.FORMATS):
     register(_format)

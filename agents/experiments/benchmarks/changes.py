@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from agents.experiments.benchmarks.history import BenchmarkSeries
+from agents.experiments.benchmarks.series import BenchmarkSeries
 from pipeline.analysis.detect.change_interval import likeliest, posterior, split_profile
 from pipeline.analysis.detect.offline.segment import LevelShift, SegmentConfig, segment
 from pipeline.experiments.bisection import suspect_range

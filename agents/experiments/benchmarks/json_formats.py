@@ -238,7 +238,7 @@ def _cargo_criterion(content: ResultFile) -> FileResults:
         message = _object(line)
         if message.get("reason") == "benchmark-complete":
             typical = part(message, "typical") or part(message, "median")
-            statistic = "slope" if part(message, "slope") else "median"
+            statistic = "slope" if part(message, "slope") else "mean" if "typical" in message else "median"
             entries.add(message.get("id"), typical.get("unit"), typical.get("estimate"), statistic=statistic)
     return entries.results()
 
@@ -296,10 +296,12 @@ def _is_criterion(content: ResultFile) -> bool:
 
 
 FORMATS = (
-    ResultFormat("pytest-benchmark", _has("machine_info", benchmarks=list), _pytest_benchmark),
-    ResultFormat("google-benchmark", _has("context", benchmarks=list), _google_benchmark),
+    ResultFormat(
+        "pytest-benchmark", _has("machine_info", benchmarks=list), _pytest_benchmark, has_machine=True
+    ),
+    ResultFormat("google-benchmark", _has("context", benchmarks=list), _google_benchmark, has_machine=True),
     ResultFormat("jmh", _is_jmh, _jmh),
-    ResultFormat("asv", _has("commit_hash", results=dict), _asv),
+    ResultFormat("asv", _has("commit_hash", results=dict), _asv, has_machine=True),
     ResultFormat("hyperfine", _is_hyperfine, _hyperfine),
     ResultFormat("critcmp", _has(benchmarks=dict), _critcmp),
     ResultFormat("criterion", _is_criterion, _criterion),

@@ -5,26 +5,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 
-from agents.experiments.benchmarks.results import FileResults
+from agents.experiments.benchmarks.results import BenchmarkRun
 from pipeline.model.errors import ConfigError
 
 _TOKEN = re.compile(r"(?<![0-9a-zA-Z])[0-9a-f]{7,64}(?![0-9a-zA-Z])|[0-9]+|[^0-9]")
 _ID = re.compile(r"[0-9a-f]{7,64}")
 _YEARS = range(1970, 2100)
-
-
-@dataclass(frozen=True, slots=True)
-class BenchmarkRun:
-    """Results of one file, and the commit that they belong to; ``str(path)`` if nothing says it."""
-
-    path: Path
-    format: str
-    results: FileResults
-    commit: str
 
 
 class CommitOrder(StrEnum):

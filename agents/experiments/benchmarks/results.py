@@ -11,9 +11,10 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import orjson
@@ -23,7 +24,7 @@ from pipeline.model.errors import ConfigError, InvalidMessage
 
 Value = TypeVar("Value")
 
-_COMMIT = re.compile(r"(?<![0-9a-zA-Z])[0-9a-f]{7,64}(?![0-9a-zA-Z])")
+COMMIT_ID = re.compile(r"(?<![0-9a-zA-Z])[0-9a-f]{7,64}(?![0-9a-zA-Z])")
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
 """Address of an object in its ``repr``, which is another one in each run."""
 
@@ -147,6 +148,17 @@ class ResultFormat:
     name: str
     recognises: Callable[[ResultFile], bool]
     read: Callable[[ResultFile], FileResults]
+    has_machine: bool = False  # files say by themselves which machine measured
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkRun:
+    """Results of one file, and the commit that they belong to; ``str(path)`` if nothing says it."""
+
+    path: Path
+    format: ResultFormat
+    results: FileResults
+    commit: str
 
 
 _registry: dict[str, ResultFormat] = {}
@@ -172,13 +184,35 @@ class Entries:
     """Collects valid measurements, and counts the other entries: files are not trusted.
 
     Args:
-        labels: Labels of the file from here on. Those that say its commit or a time identify no benchmark.
+        labels: Labels of the file. Those that say its commit or a time identify no benchmark.
     """
 
-    labels: dict[str, str] = field(default_factory=dict)
+    labels: InitVar[Mapping[str, str]] = MappingProxyType({})
     left_out: Counter[LeftOut] = field(default_factory=Counter)
-    _run: dict[str, str] = field(default_factory=dict)  # labels of the commit and of times
-    _values: dict[Measurement, list[float]] = field(default_factory=dict)  # by measurements without values
+    _of_file: dict[str, str] = field(default_factory=dict)
+    _of_run: dict[str, str] = field(default_factory=dict)  # labels of the commit and of times
+    _sorted: dict[Labels, Labels] = field(default_factory=dict)  # all labels, by those of an entry
+    _values: dict[tuple[str, str, Labels, str, bool | None], list[float]] = field(default_factory=dict)
+
+    def __post_init__(self, labels: Mapping[str, str]) -> None:
+        for name, value in labels.items():
+            self.label(name, value)
+
+    def label(self, name: str, value: str) -> None:
+        """Set a label of the entries that follow; an empty value removes it.
+
+        Raises:
+            ConfigError: the label names a commit, and named another one before.
+        """
+        if _is_of_run(name):
+            if _spelled(name) in _COMMIT_LABELS and self._of_run.get(name, value) != value:
+                raise ConfigError("holds results of several commits; give each commit a file of its own")
+            self._of_run[name] = value
+            return
+        self._sorted.clear()
+        self._of_file[name] = value
+        if not value:
+            del self._of_file[name]
 
     def add(
         self,
@@ -205,9 +239,11 @@ class Entries:
             self.leave_out(LeftOut.INVALID)
             return
         text = unit if isinstance(unit, str) else ""
-        named = tuple(sorted({**self._labels_of_file(), **(labels or {})}.items()))
-        measurement = Measurement(name, text, (), named, statistic, more_is_better)
-        self._values.setdefault(measurement, []).extend(floats)
+        own = tuple((labels or {}).items())
+        if own not in self._sorted:
+            self._sorted[own] = tuple(sorted({**self._of_file, **(labels or {})}.items()))
+        key = name, text, self._sorted[own], statistic, more_is_better
+        self._values.setdefault(key, []).extend(floats)
 
     def leave_out(self, reason: LeftOut, count: int = 1) -> None:
         """Count entries that are no measurements."""
@@ -222,14 +258,12 @@ class Entries:
         run_time: object = None,
         dirty: object = False,
     ) -> FileResults:
-        """Return the results that were collected; the file's labels say what no argument does.
-
-        Raises:
-            ConfigError: by ``add``, if labels name several commits.
-        """
-        self._labels_of_file()
+        """Return the results that were collected; the file's labels say what no argument does."""
         return FileResults(
-            [replace(measurement, values=tuple(values)) for measurement, values in self._values.items()],
+            [
+                Measurement(name, unit, tuple(values), labels, statistic, more_is_better)
+                for (name, unit, labels, statistic, more_is_better), values in self._values.items()
+            ],
             commit_of(commit) or self._first(_COMMIT_LABELS, commit_of, ""),
             self._moment(commit_time, _COMMIT_TIMES),
             self._moment(run_time, _RUN_TIMES),
@@ -237,16 +271,8 @@ class Entries:
             dict(self.left_out),
         )
 
-    def _labels_of_file(self) -> dict[str, str]:
-        run = {name: value for name, value in self.labels.items() if _is_of_run(name)}
-        for name in run.keys() & self._run.keys():
-            if _spelled(name) in _COMMIT_LABELS and run[name] != self._run[name]:
-                raise ConfigError("holds results of several commits; give each commit a file of its own")
-        self._run |= run
-        return {name: value for name, value in self.labels.items() if name not in run}
-
     def _first(self, names: Collection[str], read: Callable[[object], Value], none: Value) -> Value:
-        return next((read(text) for name, text in self._run.items() if _spelled(name) in names), none)
+        return next((read(text) for name, text in self._of_run.items() if _spelled(name) in names), none)
 
     def _moment(self, value: object, names: Collection[str]) -> float:
         return moment_of(value) if value is not None else self._first(names, moment_of, math.nan)
@@ -257,8 +283,7 @@ def _spelled(name: str) -> str:
 
 
 def _is_of_run(name: str) -> bool:
-    spelled = _spelled(name)
-    return spelled in _COMMIT_LABELS | _COMMIT_TIMES | _RUN_TIMES | _RUN_NAMES
+    return _spelled(name) in _COMMIT_LABELS | _COMMIT_TIMES | _RUN_TIMES | _RUN_NAMES
 
 
 def labels_of(document: object, prefix: str = "") -> dict[str, str]:
@@ -309,7 +334,7 @@ def commit_of(text: object) -> str:
 
 def commits_of(text: object) -> list[str]:
     """Return all that may be ids of commits within a text, digits alone among them."""
-    return _COMMIT.findall(text) if isinstance(text, str) else []
+    return COMMIT_ID.findall(text) if isinstance(text, str) else []
 
 
 def moment_of(value: object) -> float:

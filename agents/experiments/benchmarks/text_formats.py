@@ -44,9 +44,7 @@ def _go(content: ResultFile) -> FileResults:
     for line in text.splitlines():
         label, match = _GO_LABEL.match(line), _GO.match(line)
         if label and label[1] not in _GO_MESSAGES and (head or label[1] in _GO_TOOL):
-            entries.labels.pop(label[1], None)
-            if value := (label[2] or "").strip():
-                entries.labels[label[1]] = value
+            entries.label(label[1], (label[2] or "").strip())
             head = True
         elif match:
             measured.add(match[1])
@@ -139,6 +137,6 @@ def _number(text: str) -> float:
 
 
 FORMATS = (
-    ResultFormat("go", lambda content: bool(_GO.search(content.text)), _go),
+    ResultFormat("go", lambda content: bool(_GO.search(content.text)), _go, has_machine=True),
     ResultFormat("bencher", lambda content: bool(_BENCHER.search(content.text)), _bencher),
 )

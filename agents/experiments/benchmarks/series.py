@@ -1,0 +1,173 @@
+"""Series of benchmarks: what identifies one, and what distinguishes those of one name."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from agents.experiments.benchmarks.results import COMMIT_ID, PROCESSORS, BenchmarkRun, Labels, Measurement
+from agents.experiments.benchmarks.units import unit_of
+from pipeline.files.listing import listed
+from pipeline.model import FloatArray
+from pipeline.model.errors import ConfigError
+
+_NUMBER = re.compile(r"\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkSeries:
+    """One benchmark over commits, as one machine and one environment measured it.
+
+    Args:
+        name: Name of the benchmark, with its parameters.
+        unit: Unit of its values; that of the newest commit, if files have several of one scale.
+        more_is_better: Whether a fall is the regression.
+        levels: (commits,) the median of the repetitions, NaN where it was not run.
+        labels: What else identifies it, such as its machine, interpreter or package.
+        statistic: What a tool made of its repetitions; ``median`` if files have all of them.
+        title: The name, and the labels in which series of this name differ.
+    """
+
+    name: str
+    unit: str
+    more_is_better: bool
+    levels: FloatArray
+    labels: Labels = ()
+    statistic: str = "median"
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesIdentity:
+    """What results have in common that are compared; ``dimension`` is the unit on its common scale."""
+
+    name: str
+    dimension: str
+    statistic: str
+    labels: Labels
+
+
+def identified(
+    runs: Sequence[BenchmarkRun], across: Collection[str]
+) -> Iterator[tuple[BenchmarkRun, Measurement, SeriesIdentity]]:
+    """Yield each measurement with its run and identity.
+
+    Beside the labels of the file, ``format`` is one, and ``file`` where the format does not say the machine:
+    the names of folders and file, without ids of commits and numbers. A number of processors that Go appended
+    is part of the name again if another file has this name without one.
+
+    Raises:
+        ConfigError: no result has a label of ``across``.
+    """
+    _check_labels(runs, across)
+    root = Path(os.path.commonpath([run.path.parent.absolute() for run in runs]) if runs else "")
+    measurements = (item for run in runs if run.format.name == "go" for item in run.results.measurements)
+    whole = {item.name for item in measurements if not _processors(item.labels)}
+
+    @cache
+    def labels_left(labels: Labels, of_run: Labels, *, is_whole: bool) -> Labels:
+        without = {*across, PROCESSORS} if is_whole else across
+        return tuple(sorted((name, value) for name, value in labels + of_run if name not in without))
+
+    for run in runs:
+        of_run = (("format", run.format.name), *_file_label(run, root))
+        for item in run.results.measurements:
+            processors = _processors(item.labels) if PROCESSORS not in across else ""
+            full = f"{item.name}-{processors}"
+            is_whole = bool(processors) and full in whole
+            labels = labels_left(item.labels, of_run, is_whole=is_whole)
+            dimension = unit_of(item.unit).dimension
+            yield (
+                run,
+                item,
+                SeriesIdentity(full if is_whole else item.name, dimension, item.statistic, labels),
+            )
+
+
+@cache
+def _processors(labels: Labels) -> str:
+    return dict(labels).get(PROCESSORS, "")
+
+
+def _file_label(run: BenchmarkRun, root: Path) -> Labels:
+    if run.format.has_machine:
+        return ()
+    path = run.path.absolute().relative_to(root).with_suffix("").as_posix()
+    text = re.sub(r"[-_./ ]*/[-_./ ]*", "/", _NUMBER.sub("", COMMIT_ID.sub("", path))).strip("-_./ ")
+    return (("file", text),) if text else ()
+
+
+def series_of(
+    identity: SeriesIdentity, entries: Sequence[tuple[int, Measurement]], commits: int
+) -> BenchmarkSeries:
+    """Return the series of measurements and the columns of their commits."""
+    _, newest = max(entries, key=lambda entry: entry[0])
+    scale = unit_of(newest.unit).scale
+    repetitions: list[list[float]] = [[] for _ in range(commits)]
+    for column, measurement in entries:
+        factor = unit_of(measurement.unit).scale / scale
+        repetitions[column] += [value * factor for value in measurement.values]
+    stated = newest.more_is_better
+    return BenchmarkSeries(
+        identity.name,
+        newest.unit,
+        unit_of(newest.unit).is_rate if stated is None else stated,
+        np.array([np.median(values) if values else np.nan for values in repetitions]),
+        identity.labels,
+        identity.statistic,
+    )
+
+
+def titled(series: Sequence[BenchmarkSeries]) -> Iterable[BenchmarkSeries]:
+    """Yield series with their titles."""
+    named: dict[tuple[str, str], list[BenchmarkSeries]] = {}
+    for item in series:
+        named.setdefault((item.name, item.unit), []).append(item)
+    differing = {key: _fewest(items) for key, items in named.items()}
+    for item in series:
+        labels = _all_labels(item)
+        parts = [f"{name}={labels[name]}" for name in differing[item.name, item.unit] if name in labels]
+        yield replace(item, title=f"{item.name} ({', '.join(parts)})" if parts else item.name)
+
+
+def _fewest(series: Sequence[BenchmarkSeries]) -> list[str]:
+    """Return few labels that distinguish series."""
+    chosen: list[str] = []
+    kinds = 1
+    for name in differing_labels(series):
+        values = {tuple(_all_labels(item).get(label) for label in (*chosen, name)) for item in series}
+        if len(values) > kinds:
+            chosen.append(name)
+            kinds = len(values)
+    return chosen
+
+
+def differing_labels(series: Sequence[BenchmarkSeries]) -> list[str]:
+    """Return the labels that not all series of one name share, those that differ least often first."""
+    named: dict[str, list[dict[str, str]]] = {}
+    for item in series:
+        named.setdefault(item.name, []).append(_all_labels(item))
+    counts: dict[str, int] = {}
+    for labelled in named.values():
+        for name in {name: None for labels in labelled for name in labels}:
+            kinds = len({labels.get(name) for labels in labelled})
+            if kinds > 1:
+                counts[name] = max(counts.get(name, 0), kinds)
+    return sorted(counts, key=lambda name: (counts[name], name))
+
+
+def _all_labels(series: BenchmarkSeries) -> dict[str, str]:
+    return {**dict(series.labels), "statistic": series.statistic}
+
+
+def _check_labels(runs: Sequence[BenchmarkRun], across: Collection[str]) -> None:
+    names = {name for run in runs for item in run.results.measurements for name, _ in item.labels}
+    for name in across:
+        if name not in names:
+            raise ConfigError(f"--across {name}: no result has this label, but {listed(sorted(names), name)}")
