@@ -102,13 +102,12 @@ def watch(
     history = arrange(
         reading.runs, [commit.sha for commit in commits], in_order=in_order, across=frozenset(across)
     )
-    left_out = _left_out(reading, history)
+    left_out = _left_out(reading, history, last)
     if repo:
         left_out |= _unlisted(history, reading, branch)
-    _print_left_out(left_out, history)
+    _print_left_out(left_out, history, last)
     if reading.dirty:
         print_note(f"{counted(reading.dirty, 'file')} measured with changes that were not committed")
-    _check_judged(history)
     changes = find_changes(history.series, alpha=alpha, threshold=threshold)
     if last:
         changes = [change for change in changes if change.last >= len(history.commits) - last]
@@ -117,8 +116,9 @@ def watch(
     if as_json:
         print_json_lines({**_to_json(*row, history), "left_out": left_out} for row in shown)
     else:
+        benchmarks = len({(series.name, series.unit) for series in history.series})
         title = (
-            f"{counted(len(shown), 'change')} in {counted(len(history.series), 'benchmark')} "
+            f"{counted(len(shown), 'change')} in {counted(benchmarks, 'benchmark')} "
             f"over {counted(len(history.commits), 'commit')}, ordered by {history.order}"
         )
         print_table(_COLUMNS, [cells for row in shown for cells in _rows(*row)], title=title)
@@ -138,12 +138,15 @@ _THINGS = {
 """What is passed over, by its name in JSON."""
 
 
-def _left_out(reading: RunsReading, history: BenchmarkHistory) -> dict[str, int]:
+def _left_out(reading: RunsReading, history: BenchmarkHistory, last: int | None) -> dict[str, int]:
     """Return how many files, entries and series are not judged, by reason, without zeros."""
     from agents.experiments.benchmarks import is_judged
 
     counts = {"files": len(reading.unknown), **{str(key): count for key, count in reading.left_out.items()}}
     counts["short_series"] = sum(not is_judged(series) for series in history.series)
+    counts["ended_series"] = (
+        sum(bool(np.isnan(series.levels[-last:]).all()) for series in history.series) if last else 0
+    )
     return {name: count for name, count in counts.items() if count}
 
 
@@ -155,34 +158,30 @@ def _unlisted(history: BenchmarkHistory, reading: RunsReading, branch: str) -> d
     return {"commits": len(named) - len(history.commits)} if len(history.commits) < len(named) else {}
 
 
-def _print_left_out(left_out: Mapping[str, int], history: BenchmarkHistory) -> None:
-    from agents.experiments.benchmarks import LEAST_COMMITS
+def _print_left_out(left_out: Mapping[str, int], history: BenchmarkHistory, last: int | None) -> None:
+    """Print what is not judged, and why.
+
+    Raises:
+        ConfigError: the history is long enough, but no series is: nothing can be said of it.
+    """
+    from agents.experiments.benchmarks import LEAST_COMMITS, changed_labels
 
     for name, (thing, rest) in _THINGS.items():
         if name in left_out:
             print_note(f"passed over {counted(left_out[name], thing)}{rest}")
-    if short := left_out.get("short_series"):
-        total = counted(len(history.series), "series").removesuffix("s")
+    short, total, commits = left_out.get("short_series", 0), len(history.series), len(history.commits)
+    labels = changed_labels(history.series)
+    why = f"results that differ in {listed(labels)} are series of their own (--across LABEL joins them)"
+    if short == total and commits >= LEAST_COMMITS:
+        reason = f"no series has {LEAST_COMMITS} of {commits:,} commits"
+        raise ConfigError(f"{reason}: {why}" if labels else reason)
+    if labels:
+        print_note(f"{why}, and no change between them is judged")
+    if short:
+        print_note(f"{short:,} of {total:,} series not judged, with fewer than {LEAST_COMMITS} commits")
+    if ended := left_out.get("ended_series"):
         print_note(
-            f"{short:,} of {total} not judged, with fewer than {LEAST_COMMITS} commits{_why_short(history)}"
-        )
-
-
-def _why_short(history: BenchmarkHistory) -> str:
-    from agents.experiments.benchmarks import differing_labels
-
-    labels = differing_labels(history.series)
-    return f"; series differ in {listed(labels)}, --across LABEL joins them" if labels else ""
-
-
-def _check_judged(history: BenchmarkHistory) -> None:
-    """Refuse a history that is long enough, but of which no series is: nothing can be said of it."""
-    from agents.experiments.benchmarks import LEAST_COMMITS, is_judged
-
-    if len(history.commits) >= LEAST_COMMITS and not any(map(is_judged, history.series)):
-        raise ConfigError(
-            f"no benchmark was measured in one way at {LEAST_COMMITS} of {len(history.commits)} commits"
-            f"{_why_short(history)}"
+            f"{ended:,} of {total:,} series without a result of the last {counted(last or 0, 'commit')}"
         )
 
 
@@ -241,7 +240,6 @@ def _to_json(change: BenchmarkChange, suspects: _Suspects, history: BenchmarkHis
     return {
         "benchmark": change.series.name,
         "unit": change.series.unit,
-        "statistic": change.series.statistic,
         "labels": dict(change.series.labels),
         "worse": change.worse,
         "before": change.before,

@@ -4,7 +4,7 @@ from agents.experiments.benchmarks import json_formats, text_formats
 from agents.experiments.benchmarks.changes import LEAST_COMMITS, BenchmarkChange, find_changes, is_judged
 from agents.experiments.benchmarks.history import BenchmarkHistory, RunsReading, arrange, read_results
 from agents.experiments.benchmarks.results import LeftOut, format_names, register
-from agents.experiments.benchmarks.series import BenchmarkSeries, differing_labels
+from agents.experiments.benchmarks.series import BenchmarkSeries, changed_labels
 
 for _format in (*json_formats.FORMATS, *text_formats.FORMATS):
     register(_format)
@@ -17,7 +17,7 @@ __all__ = [
     "LeftOut",
     "RunsReading",
     "arrange",
-    "differing_labels",
+    "changed_labels",
     "find_changes",
     "format_names",
     "is_judged",

@@ -204,7 +204,7 @@ class Entries:
         Raises:
             ConfigError: the label names a commit, and named another one before.
         """
-        if _is_of_run(name):
+        if is_of_run(name):
             if _spelled(name) in _COMMIT_LABELS and self._of_run.get(name, value) != value:
                 raise ConfigError("holds results of several commits; give each commit a file of its own")
             self._of_run[name] = value
@@ -282,7 +282,8 @@ def _spelled(name: str) -> str:
     return name.lower().replace("_", "-")
 
 
-def _is_of_run(name: str) -> bool:
+def is_of_run(name: str) -> bool:
+    """True if a label says the commit or a time of a run, and identifies no benchmark."""
     return _spelled(name) in _COMMIT_LABELS | _COMMIT_TIMES | _RUN_TIMES | _RUN_NAMES
 
 

@@ -30,7 +30,6 @@ class BenchmarkSeries:
         more_is_better: Whether a fall is the regression.
         levels: (commits,) the median of the repetitions, NaN where it was not run.
         labels: What else identifies it, such as its machine, interpreter or package.
-        statistic: What a tool made of its repetitions; ``median`` if files have all of them.
         title: The name, and the labels in which series of this name differ.
     """
 
@@ -39,7 +38,6 @@ class BenchmarkSeries:
     more_is_better: bool
     levels: FloatArray
     labels: Labels = ()
-    statistic: str = "median"
     title: str = ""
 
 
@@ -49,7 +47,6 @@ class SeriesIdentity:
 
     name: str
     dimension: str
-    statistic: str
     labels: Labels
 
 
@@ -58,9 +55,9 @@ def identified(
 ) -> Iterator[tuple[BenchmarkRun, Measurement, SeriesIdentity]]:
     """Yield each measurement with its run and identity.
 
-    Beside the labels of the file, ``format`` is one, and ``file`` where the format does not say the machine:
-    the names of folders and file, without ids of commits and numbers. A number of processors that Go appended
-    is part of the name again if another file has this name without one.
+    Beside the labels of the file there are ``format``, ``statistic``, and, where the format does not say the
+    machine, ``file``: the names of folders and file, without ids of commits and numbers. A number of
+    processors that Go appended is part of the name again if another file has this name without one.
 
     Raises:
         ConfigError: no result has a label of ``across``.
@@ -71,9 +68,10 @@ def identified(
     whole = {item.name for item in measurements if not _processors(item.labels)}
 
     @cache
-    def labels_left(labels: Labels, of_run: Labels, *, is_whole: bool) -> Labels:
+    def labels_left(labels: Labels, of_run: Labels, statistic: str, *, is_whole: bool) -> Labels:
         without = {*across, PROCESSORS} if is_whole else across
-        return tuple(sorted((name, value) for name, value in labels + of_run if name not in without))
+        every = (*labels, *of_run, ("statistic", statistic))
+        return tuple(sorted((name, value) for name, value in every if name not in without))
 
     for run in runs:
         of_run = (("format", run.format.name), *_file_label(run, root))
@@ -81,13 +79,9 @@ def identified(
             processors = _processors(item.labels) if PROCESSORS not in across else ""
             full = f"{item.name}-{processors}"
             is_whole = bool(processors) and full in whole
-            labels = labels_left(item.labels, of_run, is_whole=is_whole)
-            dimension = unit_of(item.unit).dimension
-            yield (
-                run,
-                item,
-                SeriesIdentity(full if is_whole else item.name, dimension, item.statistic, labels),
-            )
+            labels = labels_left(item.labels, of_run, item.statistic, is_whole=is_whole)
+            name = full if is_whole else item.name
+            yield run, item, SeriesIdentity(name, unit_of(item.unit).dimension, labels)
 
 
 @cache
@@ -120,54 +114,62 @@ def series_of(
         unit_of(newest.unit).is_rate if stated is None else stated,
         np.array([np.median(values) if values else np.nan for values in repetitions]),
         identity.labels,
-        identity.statistic,
     )
 
 
 def titled(series: Sequence[BenchmarkSeries]) -> Iterable[BenchmarkSeries]:
     """Yield series with their titles."""
+    distinguishing = {key: _fewest(items) for key, items in _by_name(series).items()}
+    for item in series:
+        labels = dict(item.labels)
+        parts = [f"{name}={labels[name]}" for name in distinguishing[item.name, item.unit] if name in labels]
+        yield replace(item, title=f"{item.name} ({', '.join(parts)})" if parts else item.name)
+
+
+def _by_name(series: Sequence[BenchmarkSeries]) -> dict[tuple[str, str], list[BenchmarkSeries]]:
     named: dict[tuple[str, str], list[BenchmarkSeries]] = {}
     for item in series:
         named.setdefault((item.name, item.unit), []).append(item)
-    differing = {key: _fewest(items) for key, items in named.items()}
-    for item in series:
-        labels = _all_labels(item)
-        parts = [f"{name}={labels[name]}" for name in differing[item.name, item.unit] if name in labels]
-        yield replace(item, title=f"{item.name} ({', '.join(parts)})" if parts else item.name)
+    return named
 
 
 def _fewest(series: Sequence[BenchmarkSeries]) -> list[str]:
     """Return few labels that distinguish series."""
     chosen: list[str] = []
     kinds = 1
-    for name in differing_labels(series):
-        values = {tuple(_all_labels(item).get(label) for label in (*chosen, name)) for item in series}
+    for name in _differing(series):
+        values = {tuple(dict(item.labels).get(label) for label in (*chosen, name)) for item in series}
         if len(values) > kinds:
             chosen.append(name)
             kinds = len(values)
     return chosen
 
 
-def differing_labels(series: Sequence[BenchmarkSeries]) -> list[str]:
-    """Return the labels that not all series of one name share, those that differ least often first."""
-    named: dict[str, list[dict[str, str]]] = {}
-    for item in series:
-        named.setdefault(item.name, []).append(_all_labels(item))
-    counts: dict[str, int] = {}
-    for labelled in named.values():
-        for name in {name: None for labels in labelled for name in labels}:
-            kinds = len({labels.get(name) for labels in labelled})
-            if kinds > 1:
-                counts[name] = max(counts.get(name, 0), kinds)
-    return sorted(counts, key=lambda name: (counts[name], name))
+def _differing(series: Sequence[BenchmarkSeries]) -> list[str]:
+    """Return the labels that not all series share, those with the fewest values first."""
+    labelled = [dict(item.labels) for item in series]
+    kinds = {name: len({labels.get(name) for labels in labelled}) for labels in labelled for name in labels}
+    return sorted((name for name in kinds if kinds[name] > 1), key=lambda name: (kinds[name], name))
 
 
-def _all_labels(series: BenchmarkSeries) -> dict[str, str]:
-    return {**dict(series.labels), "statistic": series.statistic}
+def changed_labels(series: Sequence[BenchmarkSeries]) -> list[str]:
+    """Return the labels in which series of one name differ that share no commit, as one replaced another.
+
+    Series of the same commits, such as those of two packages, are different benchmarks.
+    """
+    changed: dict[str, None] = {}
+    for items in _by_name(series).values():
+        measured = np.array([~np.isnan(item.levels) for item in items], dtype=np.float64)
+        replaced = (measured @ measured.T == 0).any(axis=1)
+        changed |= dict.fromkeys(
+            _differing([item for item, is_replaced in zip(items, replaced, strict=True) if is_replaced])
+        )
+    return list(changed)
 
 
 def _check_labels(runs: Sequence[BenchmarkRun], across: Collection[str]) -> None:
     names = {name for run in runs for item in run.results.measurements for name, _ in item.labels}
+    names |= {"file", "format", "statistic"}
     for name in across:
         if name not in names:
             raise ConfigError(f"--across {name}: no result has this label, but {listed(sorted(names), name)}")

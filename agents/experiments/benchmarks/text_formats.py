@@ -12,6 +12,7 @@ from agents.experiments.benchmarks.results import (
     LeftOut,
     ResultFile,
     ResultFormat,
+    is_of_run,
 )
 
 _GO = re.compile(r"^(Benchmark(?![a-z])\S*)[ \t]+\d+[ \t]+(\S.*)$", re.MULTILINE)
@@ -43,7 +44,7 @@ def _go(content: ResultFile) -> FileResults:
     head = True  # only labels so far, or since a label of the tool
     for line in text.splitlines():
         label, match = _GO_LABEL.match(line), _GO.match(line)
-        if label and label[1] not in _GO_MESSAGES and (head or label[1] in _GO_TOOL):
+        if label and label[1] not in _GO_MESSAGES and (head or label[1] in _GO_TOOL or is_of_run(label[1])):
             entries.label(label[1], (label[2] or "").strip())
             head = True
         elif match:
