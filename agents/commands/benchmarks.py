@@ -119,8 +119,10 @@ def watch(
         benchmarks = len({(series.name, series.unit) for series in history.series})
         title = (
             f"{counted(len(shown), 'change')} in {counted(benchmarks, 'benchmark')} "
-            f"over {counted(len(history.commits), 'commit')}, ordered by {history.order}"
+            f"over {counted(len(history.commits), 'commit')}"
         )
+        if len(history.commits) > 1:
+            title += f", ordered by {history.order}"
         print_table(_COLUMNS, [cells for row in shown for cells in _rows(*row)], title=title)
     return 1 if any(change.worse for change in changes) else 0
 

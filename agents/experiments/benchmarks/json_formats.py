@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Iterable, Mapping
-from pathlib import PurePath
 from typing import Any
 
 import orjson
@@ -147,6 +146,8 @@ def _hyperfine(content: ResultFile) -> FileResults:
 def _asv(content: ResultFile) -> FileResults:
     document = content.document
     labels = labels_of({name: document.get(name) for name in ("env_name", "python", "env_vars")})
+    if "env_name" not in document:  # version 1: the file is COMMIT-ENVIRONMENT.json
+        labels["env_name"] = content.path.stem.partition("-")[2]
     entries = Entries(labels | labels_of(document.get("params")))
     columns = document.get("result_columns")
     versions = part(document, "benchmark_version")  # of files before result_columns
@@ -219,11 +220,15 @@ def _criterion_name(content: ResultFile) -> object:
     """Return what ``benchmark.json`` beside the file says, or the folders of the benchmark."""
     if name := content.beside("benchmark.json").get("full_id"):
         return name
-    folders = list(PurePath(content.path).parent.parent.parts)
-    commits = [number for number, name in enumerate(folders) if commit_of(name)]
-    criterion = [number for number, name in enumerate(folders) if name == "criterion"]
-    begin = max([0, *(number + 1 for number in (*commits[-1:], *criterion[:1]))])
-    return "/".join(folders[begin:][-3:])
+    folders = content.path.parent.parent.parts
+    roots = [
+        number
+        for number, pair in enumerate(zip(("", *folders), folders, strict=False))
+        if pair == ("target", "criterion") or commit_of(pair[1])
+    ]
+    root = max(roots) if roots else folders.index("criterion") if "criterion" in folders else -1
+    name = folders[root + 1 :]
+    return "/".join((name[1:] if name[:1] == ("criterion",) else name)[-3:])
 
 
 def _criterion_estimate(estimates: object) -> tuple[str, object]:

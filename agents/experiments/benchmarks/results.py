@@ -35,9 +35,10 @@ _COMMIT_LABELS = {
 }
 _COMMIT_TIMES = {"commit-time", "commit-date"}
 _RUN_TIMES = {"date", "time", "timestamp", "start-time", "run-time"}
-_RUN_NAMES = {"run-id", "build-id", "build-number", "runstamp", "by"} | {
+_RUN_NAMES = {"run-id", "build-id", "build-number", "by"} | {
     f"upload{part}" for part in ("", "-part", "-time", "-file")
 }
+_RUN_ENDINGS = ("stamp", "-hash", "-sha", "-date", "-time")
 """Labels of a file that are another one in each run: they identify the run and not what it measures."""
 
 SIZES = (1e-100, 1e100)
@@ -284,7 +285,8 @@ def _spelled(name: str) -> str:
 
 def is_of_run(name: str) -> bool:
     """True if a label says the commit or a time of a run, and identifies no benchmark."""
-    return _spelled(name) in _COMMIT_LABELS | _COMMIT_TIMES | _RUN_TIMES | _RUN_NAMES
+    text = _spelled(name)
+    return text in _COMMIT_LABELS | _RUN_TIMES | _RUN_NAMES or text.endswith(_RUN_ENDINGS)
 
 
 def labels_of(document: object, prefix: str = "") -> dict[str, str]:
