@@ -106,6 +106,10 @@ def watch(
     if repo:
         left_out |= _unlisted(history, reading, branch)
     _print_left_out(left_out, history, last)
+    if history.order.is_disputed:
+        print_note(
+            "commits are ordered by the times of runs; numbers in names say otherwise (--repo decides)"
+        )
     if reading.dirty:
         print_note(f"{counted(reading.dirty, 'file')} measured with changes that were not committed")
     changes = find_changes(history.series, alpha=alpha, threshold=threshold)
@@ -122,10 +126,19 @@ def watch(
             f"over {counted(len(history.commits), 'commit')}"
         )
         if len(history.commits) > 1:
-            title += f", ordered by {history.order}"
+            title += f", ordered by {_BASES[history.order.basis]}"
         print_table(_COLUMNS, [cells for row in shown for cells in _rows(*row)], title=title)
     return 1 if any(change.worse for change in changes) else 0
 
+
+_BASES = {
+    "repository": "the repository",
+    "given": "their files as given",
+    "commit_times": "the times of commits",
+    "run_times": "the times of runs",
+    "names": "the numbers in names",
+}
+"""What orders commits, by its name in JSON."""
 
 _THINGS = {
     "files": ("file", " without results"),
@@ -243,6 +256,7 @@ def _to_json(change: BenchmarkChange, suspects: _Suspects, history: BenchmarkHis
         "benchmark": change.series.name,
         "unit": change.series.unit,
         "labels": dict(change.series.labels),
+        "order": history.order.basis,
         "worse": change.worse,
         "before": change.before,
         "after": change.after,

@@ -3,6 +3,7 @@
 from agents.experiments.benchmarks import json_formats, text_formats
 from agents.experiments.benchmarks.changes import LEAST_COMMITS, BenchmarkChange, find_changes, is_judged
 from agents.experiments.benchmarks.history import BenchmarkHistory, RunsReading, arrange, read_results
+from agents.experiments.benchmarks.order import OrderBasis
 from agents.experiments.benchmarks.results import LeftOut, format_names, register
 from agents.experiments.benchmarks.series import BenchmarkSeries, changed_labels
 
@@ -15,6 +16,7 @@ __all__ = [
     "BenchmarkHistory",
     "BenchmarkSeries",
     "LeftOut",
+    "OrderBasis",
     "RunsReading",
     "arrange",
     "changed_labels",

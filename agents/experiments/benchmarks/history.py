@@ -37,11 +37,15 @@ MOST_BYTES = 256 * 1024**2
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkHistory:
-    """All benchmarks over the same commits, oldest first; ``commits`` names them by id, or by their file."""
+    """All benchmarks over the same commits."""
 
-    commits: tuple[str, ...]
-    series: tuple[BenchmarkSeries, ...]
     order: CommitOrder
+    series: tuple[BenchmarkSeries, ...]
+
+    @property
+    def commits(self) -> tuple[str, ...]:
+        """Ids of the commits, oldest first, or their files where nothing says a commit."""
+        return self.order.commits
 
 
 @dataclass(slots=True)
@@ -115,13 +119,13 @@ def arrange(
     if order:
         position = {sha: number for number, sha in enumerate(order)}
         runs = [replace(run, commit=sha) for run in runs if (sha := _resolved(run, order, position))]
-    commits, basis = commit_order(runs, order, in_order=in_order)
-    column = {commit: number for number, commit in enumerate(commits)}
+    ordered = commit_order(runs, order, in_order=in_order)
+    column = {commit: number for number, commit in enumerate(ordered.commits)}
     measured: dict[SeriesIdentity, list[tuple[int, Measurement]]] = {}
     for run, measurement, identity in identified(runs, across):
         measured.setdefault(identity, []).append((column[run.commit], measurement))
-    series = [series_of(identity, entries, len(commits)) for identity, entries in measured.items()]
-    return BenchmarkHistory(tuple(commits), tuple(titled(series)), basis)
+    series = [series_of(identity, entries, len(column)) for identity, entries in measured.items()]
+    return BenchmarkHistory(ordered, tuple(titled(series)))
 
 
 def _files(path: Path) -> Iterable[Path]:
@@ -160,7 +164,7 @@ def _names(path: Path) -> tuple[str, ...]:
 
 
 def _resolved(run: BenchmarkRun, order: Sequence[str], position: dict[str, int]) -> str:
-    """Return the commit of a run, empty if the order lacks it.
+    """Return the commit of a run, empty if the order lacks it or has several of that abbreviation.
 
     One abbreviated id in a hundred is digits alone: if ``order`` has such a commit, they are no date.
     """
@@ -168,6 +172,7 @@ def _resolved(run: BenchmarkRun, order: Sequence[str], position: dict[str, int])
     for commit in (run.commit, *named):
         if commit in position:
             return commit
-        if whole := next((sha for sha in order if commit and sha.startswith(commit)), ""):
-            return whole
+        whole = [sha for sha in order if commit and sha.startswith(commit)]
+        if len(whole) == 1:
+            return whole[0]
     return ""

@@ -132,9 +132,10 @@ def _hyperfine(content: ResultFile) -> FileResults:
     for entry in objects(content.document["results"]):
         labels = labels_of(entry.get("parameters"))
         times, codes = entry.get("times"), entry.get("exit_codes")
-        if isinstance(times, list) and times and isinstance(codes, list):
-            passed = [time for time, code in zip(times, codes, strict=False) if code == 0]
-            entries.leave_out(LeftOut.FAILED, len(times) - len(passed))
+        if isinstance(codes, list) and any(code != 0 for code in codes):
+            times = times if isinstance(times, list) and len(times) == len(codes) else [None] * len(codes)
+            passed = [time for time, code in zip(times, codes, strict=True) if code == 0]
+            entries.leave_out(LeftOut.FAILED, len(codes) - len(passed))
             if not passed:
                 continue
             times = passed
@@ -302,11 +303,13 @@ def _is_criterion(content: ResultFile) -> bool:
 
 FORMATS = (
     ResultFormat(
-        "pytest-benchmark", _has("machine_info", benchmarks=list), _pytest_benchmark, has_machine=True
+        "pytest-benchmark", _has("machine_info", benchmarks=list), _pytest_benchmark, machine="node"
     ),
-    ResultFormat("google-benchmark", _has("context", benchmarks=list), _google_benchmark, has_machine=True),
+    ResultFormat(
+        "google-benchmark", _has("context", benchmarks=list), _google_benchmark, machine="host_name"
+    ),
     ResultFormat("jmh", _is_jmh, _jmh),
-    ResultFormat("asv", _has("commit_hash", results=dict), _asv, has_machine=True),
+    ResultFormat("asv", _has("commit_hash", results=dict), _asv, machine="machine"),
     ResultFormat("hyperfine", _is_hyperfine, _hyperfine),
     ResultFormat("critcmp", _has(benchmarks=dict), _critcmp),
     ResultFormat("criterion", _is_criterion, _criterion),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 
 from agents.experiments.benchmarks.results import BenchmarkRun
@@ -15,20 +16,36 @@ _ID = re.compile(r"[0-9a-f]{7,64}")
 _YEARS = range(1970, 2100)
 
 
-class CommitOrder(StrEnum):
+class OrderBasis(StrEnum):
     """What gives the order of commits."""
 
-    REPOSITORY = "the repository"
-    GIVEN = "the order given"
-    COMMIT_TIMES = "the times of commits"
-    RUN_TIMES = "the times of runs"
-    NAMES = "the numbers in names"
+    REPOSITORY = "repository"
+    GIVEN = "given"
+    COMMIT_TIMES = "commit_times"
+    RUN_TIMES = "run_times"
+    NAMES = "names"
+
+
+@dataclass(frozen=True, slots=True)
+class CommitOrder:
+    """Commits, oldest first.
+
+    Args:
+        commits: Their ids, or their files where nothing says a commit.
+        basis: What gives the order.
+        is_disputed: Whether numbers in the names of files give another order than the times of runs, as if
+            old commits were measured later.
+    """
+
+    commits: tuple[str, ...]
+    basis: OrderBasis
+    is_disputed: bool = False
 
 
 def commit_order(
     runs: Sequence[BenchmarkRun], order: Sequence[str] = (), *, in_order: bool = False
-) -> tuple[list[str], CommitOrder]:
-    """Return the commits of runs, oldest first, and what gives their order.
+) -> CommitOrder:
+    """Return the order of the commits of runs.
 
     Args:
         runs: Runs of commits in ``order``, if there is one.
@@ -39,30 +56,39 @@ def commit_order(
         ConfigError: the order is not certain: two commits have one time, or one has none, and no number in
             the names of files counts them.
     """
-    commits = list(dict.fromkeys(run.commit for run in runs))
+    commits = tuple(dict.fromkeys(run.commit for run in runs))
     if order:
         position = {sha: number for number, sha in enumerate(order)}
-        return sorted(commits, key=position.__getitem__), CommitOrder.REPOSITORY
+        return CommitOrder(tuple(sorted(commits, key=position.__getitem__)), OrderBasis.REPOSITORY)
     if in_order or len(commits) < 2:
-        return commits, CommitOrder.GIVEN
-    numbers = _numbers([str(run.path) for run in runs], [run.commit for run in runs])
-    keys: dict[CommitOrder, list[tuple[float, ...]]] = {
-        CommitOrder.COMMIT_TIMES: [(run.results.commit_time,) for run in runs],
-        CommitOrder.RUN_TIMES: [(run.results.run_time,) for run in runs],
-        CommitOrder.NAMES: numbers,
+        return CommitOrder(commits, OrderBasis.GIVEN)
+    keys: dict[OrderBasis, list[tuple[float, ...]]] = {
+        OrderBasis.COMMIT_TIMES: [(run.results.commit_time,) for run in runs],
+        OrderBasis.RUN_TIMES: [(run.results.run_time,) for run in runs],
+        OrderBasis.NAMES: _numbers([str(run.path) for run in runs], [run.commit for run in runs]),
     }
-    for basis, values in keys.items():
-        firsts = _firsts(runs, values)
-        if len(set(firsts.values())) == len(commits) and not any(
-            math.isnan(key[0]) for key in firsts.values()
-        ):
-            return sorted(commits, key=firsts.__getitem__), basis
+    orders = {basis: certain for basis, values in keys.items() if (certain := _certain(runs, values))}
+    if orders:
+        basis = next(iter(orders))
+        names = orders.get(OrderBasis.NAMES, orders[basis])
+        return CommitOrder(
+            orders[basis], basis, is_disputed=basis is OrderBasis.RUN_TIMES and names != orders[basis]
+        )
     untimed = sum(math.isnan(run.results.commit_time) and math.isnan(run.results.run_time) for run in runs)
     times = f"{untimed} of {len(runs)} files have no time" if untimed else "some have the same time"
     raise ConfigError(
         f"the order of {len(commits)} commits is not known: {times}, and no number in the files' names "
         "counts them; give --repo, or --in-order if the files are given oldest first"
     )
+
+
+def _certain(runs: Sequence[BenchmarkRun], keys: Sequence[tuple[float, ...]]) -> tuple[str, ...]:
+    """Return the commits of runs by their smallest keys; nothing if one has none, or two have the same."""
+    firsts = _firsts(runs, keys)
+    if len(set(firsts.values())) < len({run.commit for run in runs}):
+        return ()
+    is_known = not any(math.isnan(key[0]) for key in firsts.values())
+    return tuple(sorted(firsts, key=firsts.__getitem__)) if is_known else ()
 
 
 def _firsts(

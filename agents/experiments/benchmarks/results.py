@@ -149,7 +149,7 @@ class ResultFormat:
     name: str
     recognises: Callable[[ResultFile], bool]
     read: Callable[[ResultFile], FileResults]
-    has_machine: bool = False  # files say by themselves which machine measured
+    machine: str = ""  # label that says which machine measured
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +290,9 @@ def is_of_run(name: str) -> bool:
 
 
 def labels_of(document: object, prefix: str = "") -> dict[str, str]:
-    """Return the texts, numbers and lists of an object as labels; those of an inner object as ``outer.name``.
+    """Return the texts, numbers and lists of an object as labels; those of inner objects as ``outer.name``.
+
+    What is nested deeper than three objects is left out.
 
     >>> labels_of({"cpu": {"count": 8}, "args": ["-Xmx1g"], "load": None})
     {'cpu.count': '8', 'args': '-Xmx1g'}
@@ -298,7 +300,7 @@ def labels_of(document: object, prefix: str = "") -> dict[str, str]:
     labels: dict[str, str] = {}
     for name, value in document.items() if isinstance(document, dict) else ():
         if isinstance(value, dict):
-            labels |= labels_of(value, f"{prefix}{name}.")
+            labels |= labels_of(value, f"{prefix}{name}.") if prefix.count(".") < 2 else {}
         elif isinstance(value, list) and value and not any(isinstance(item, dict | list) for item in value):
             labels[f"{prefix}{name}"] = _ADDRESS.sub("0x", " ".join(map(str, value)))
         elif isinstance(value, str | int | float) and value != "":

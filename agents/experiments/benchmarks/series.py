@@ -55,7 +55,7 @@ def identified(
 ) -> Iterator[tuple[BenchmarkRun, Measurement, SeriesIdentity]]:
     """Yield each measurement with its run and identity.
 
-    Beside the labels of the file there are ``format``, ``statistic``, and, where the format does not say the
+    Beside the labels of the file there are ``format``, ``statistic``, and, where a file does not say the
     machine, ``file``: the names of folders and file, without ids of commits and numbers. A number of
     processors that Go appended is part of the name again if another file has this name without one.
 
@@ -90,7 +90,7 @@ def _processors(labels: Labels) -> str:
 
 
 def _file_label(run: BenchmarkRun, root: Path) -> Labels:
-    if run.format.has_machine:
+    if any(name == run.format.machine for name, _ in run.results.measurements[0].labels):
         return ()
     path = run.path.absolute().relative_to(root).with_suffix("").as_posix()
     text = re.sub(r"[-_./ ]*/[-_./ ]*", "/", _NUMBER.sub("", COMMIT_ID.sub("", path))).strip("-_./ ")

@@ -138,6 +138,6 @@ def _number(text: str) -> float:
 
 
 FORMATS = (
-    ResultFormat("go", lambda content: bool(_GO.search(content.text)), _go, has_machine=True),
+    ResultFormat("go", lambda content: bool(_GO.search(content.text)), _go, machine="cpu"),
     ResultFormat("bencher", lambda content: bool(_BENCHER.search(content.text)), _bencher),
 )

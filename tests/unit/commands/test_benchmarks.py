@@ -99,6 +99,7 @@ def test_what_is_left_out_is_said_and_in_json(tmp_path: Path) -> None:
     change = orjson.loads(line)
     assert code == 1
     assert change["left_out"] == {"files": 1, "failed": 24, "short_series": 1}
+    assert change["order"] == "run_times"
     assert change["labels"] == {"format": "google-benchmark", "host_name": "old", "statistic": "median"}
     for note in (
         "passed over 1 file without results",

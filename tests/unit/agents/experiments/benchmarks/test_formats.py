@@ -407,6 +407,14 @@ def test_a_number_at_the_end_of_all_names_is_gomaxprocs(lines: list[str], names:
     assert [item.name for item in results.measurements] == [f"Benchmark{name}" for name in names]
 
 
+def test_objects_that_are_nested_deeply_are_no_labels() -> None:
+    deep: dict[str, object] = {"name": 1}
+    for _ in range(900):
+        deep = {"inner": deep}
+    _, results = read(json.dumps({**PYTEST, "machine_info": {"node": "ci", "deep": deep}}))
+    assert dict(results.measurements[0].labels) == {"node": "ci"}
+
+
 def test_a_file_of_several_commits_is_refused() -> None:
     runs = "".join(f"commit: {sha}\nBenchmarkSum 10 5 ns/op\n" for sha in ("0f3c2a9", "0f3c2aa"))
     with pytest.raises(ConfigError, match="results of several commits"):

@@ -344,6 +344,33 @@ def test_machines_in_names_of_files_are_series_of_their_own_if_the_format_has_no
     assert find_changes(history.series) == []
 
 
+@pytest.mark.parametrize(
+    ("folders", "titles"),
+    [
+        (("one", "two"), {"BenchmarkSum (file=one/out)", "BenchmarkSum (file=two/out)"}),
+        (("run1", "run2"), {"BenchmarkSum"}),
+        (("0f3c2a9", "0f3c2aa"), {"BenchmarkSum"}),
+    ],
+)
+def test_folders_that_differ_in_more_than_ids_and_numbers_are_labels(
+    folders: Sequence[str], titles: set[str], tmp_path: Path
+) -> None:
+    for folder in folders:
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "out.txt").write_text(go("Sum-8 9 5 ns/op"))
+    history = arrange(read_results([tmp_path]).runs, in_order=True)
+    assert {item.title for item in history.series} == titles
+    with_machine = [go("Sum-8 9 5 ns/op", cpu="EPYC"), go("Sum-8 9 5 ns/op", cpu="Xeon")]
+    for folder, text in zip(folders, with_machine, strict=True):
+        (tmp_path / folder / "out.txt").write_text(text)
+    history = arrange(read_results([tmp_path]).runs, in_order=True)
+    assert {item.title for item in history.series} == {
+        f"BenchmarkSum (cpu={cpu})" for cpu in ("EPYC", "Xeon")
+    }
+    joined = arrange(read_results([tmp_path]).runs, in_order=True, across={"cpu"})
+    assert [item.title for item in joined.series] == ["BenchmarkSum"]
+
+
 def test_names_in_no_order_are_refused(tmp_path: Path) -> None:
     with pytest.raises(
         ConfigError, match="the order of 24 commits is not known: 24 of 24 files have no time"

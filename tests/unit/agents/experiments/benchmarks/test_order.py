@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.experiments.benchmarks.order import CommitOrder, commit_order
+from agents.experiments.benchmarks.order import CommitOrder, OrderBasis, commit_order
 from agents.experiments.benchmarks.results import BenchmarkRun, FileResults, ResultFile, find_format
 from pipeline.model.errors import ConfigError
 
@@ -48,8 +48,7 @@ def runs(
     ],
 )
 def test_numbers_in_names_count_commits(names: str, oldest_first: str) -> None:
-    commits, basis = commit_order(runs(names.split()))
-    assert (commits, basis) == (oldest_first.split(), CommitOrder.NAMES)
+    assert commit_order(runs(names.split())) == CommitOrder(tuple(oldest_first.split()), OrderBasis.NAMES)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +67,7 @@ def test_numbers_in_names_count_commits(names: str, oldest_first: str) -> None:
 def test_an_order_that_is_not_certain_is_refused(names: str) -> None:
     with pytest.raises(ConfigError, match=r"not known.*--repo, or --in-order"):
         commit_order(runs(names.split()))
-    assert commit_order(runs(names.split()), in_order=True) == (names.split(), CommitOrder.GIVEN)
+    assert commit_order(runs(names.split()), in_order=True).commits == tuple(names.split())
 
 
 NAN = math.nan
@@ -77,34 +76,40 @@ NAN = math.nan
 @pytest.mark.parametrize(
     ("commit_times", "run_times", "oldest_first", "basis"),
     [
-        pytest.param([3, 1, 2], [1, 2, 3], "bca", CommitOrder.COMMIT_TIMES, id="both"),
-        pytest.param([3, NAN, 2], [1, 3, 2], "acb", CommitOrder.RUN_TIMES, id="a commit time is missing"),
-        pytest.param([5, 5, 2], [1, 3, 2], "acb", CommitOrder.RUN_TIMES, id="commits of one second"),
+        pytest.param([3, 1, 2], [1, 2, 3], "bca", OrderBasis.COMMIT_TIMES, id="both"),
+        pytest.param([3, NAN, 2], [1, 3, 2], "acb", OrderBasis.RUN_TIMES, id="a commit time is missing"),
+        pytest.param([5, 5, 2], [1, 3, 2], "acb", OrderBasis.RUN_TIMES, id="commits of one second"),
         pytest.param([5, 5, 2], [1, NAN, 2], "", None, id="neither"),
         pytest.param([], [1, 1, 2], "", None, id="runs of one second"),
     ],
 )
 def test_times_give_the_order_if_all_commits_have_their_own(
-    commit_times: list[float], run_times: list[float], oldest_first: str, basis: CommitOrder | None
+    commit_times: list[float], run_times: list[float], oldest_first: str, basis: OrderBasis | None
 ) -> None:
     timed = runs("abc", (), commit_times, run_times)
     if basis is None:
         with pytest.raises(ConfigError, match="not known"):
             commit_order(timed)
     else:
-        assert commit_order(timed) == (list(oldest_first), basis)
+        assert commit_order(timed) == CommitOrder(tuple(oldest_first), basis)
 
 
 def test_the_first_run_of_a_commit_counts_and_a_run_without_a_time_does_not() -> None:
     timed = runs("abcd", "xyxy", (), [5, 4, NAN, NAN])
-    assert commit_order(timed) == (["y", "x"], CommitOrder.RUN_TIMES)
+    assert commit_order(timed) == CommitOrder(("y", "x"), OrderBasis.RUN_TIMES)
     counted = runs(["1", "2", "3"], "xyx")
-    assert commit_order(counted) == (["x", "y"], CommitOrder.NAMES)
+    assert commit_order(counted) == CommitOrder(("x", "y"), OrderBasis.NAMES)
     repeated = runs(["5-run1", "4-run1", "5-run2", "4-run2"], "xyxy")
-    assert commit_order(repeated) == (["y", "x"], CommitOrder.NAMES)
+    assert commit_order(repeated) == CommitOrder(("y", "x"), OrderBasis.NAMES)
 
 
 def test_one_commit_needs_no_order_and_a_repository_has_one() -> None:
-    assert commit_order(runs("ab", "xx"))[0] == ["x"]
-    assert commit_order([])[0] == []
-    assert commit_order(runs("abc"), "cab") == (["c", "a", "b"], CommitOrder.REPOSITORY)
+    assert commit_order(runs("ab", "xx")).commits == ("x",)
+    assert commit_order([]).commits == ()
+    assert commit_order(runs("abc"), "cab") == CommitOrder(("c", "a", "b"), OrderBasis.REPOSITORY)
+
+
+def test_times_of_runs_that_contradict_numbers_in_names_are_disputed() -> None:
+    for run_times, is_disputed in (([1.0, 2.0, 3.0], False), ([3.0, 1.0, 2.0], True)):
+        assert commit_order(runs("123", (), (), run_times)).is_disputed is is_disputed
+    assert not commit_order(runs("123", (), [3.0, 1.0, 2.0])).is_disputed
