@@ -17,7 +17,13 @@ from pipeline.files.listing import listed
 from pipeline.model import FloatArray
 from pipeline.model.errors import ConfigError
 
-_NUMBER = re.compile(r"\d+")
+_SEPARATOR = re.compile(r"[-_ ]+")
+_COUNTER = re.compile(
+    r"(?:v|r|runs?|rep(?:eat|etition)?|iter(?:ation)?|trial|attempt|round|sample|try|build|job|pr|nightly)?"
+    r"[0-9.:tz+]*",
+    re.IGNORECASE,
+)
+"""What counts runs in names of files: 17, run2, v1.2.3, 20260131T180000Z; but not smp8 or py3.11."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +62,13 @@ def identified(
     """Yield each measurement with its run and identity.
 
     Beside the labels of the file there are ``format``, ``statistic``, and, where a file does not say the
-    machine, ``file``: the names of folders and file, without ids of commits and numbers. A number of
+    machine, ``file``: the names of folders and file, without ids of commits and counters. A number of
     processors that Go appended is part of the name again if another file has this name without one.
 
     Raises:
         ConfigError: no result has a label of ``across``.
     """
     _check_labels(runs, across)
-    root = Path(os.path.commonpath([run.path.parent.absolute() for run in runs]) if runs else "")
     measurements = (item for run in runs if run.format.name == "go" for item in run.results.measurements)
     whole = {item.name for item in measurements if not _processors(item.labels)}
 
@@ -73,8 +78,8 @@ def identified(
         every = (*labels, *of_run, ("statistic", statistic))
         return tuple(sorted((name, value) for name, value in every if name not in without))
 
-    for run in runs:
-        of_run = (("format", run.format.name), *_file_label(run, root))
+    for run, file in zip(runs, _file_labels(runs), strict=True):
+        of_run = (("format", run.format.name), *file)
         for item in run.results.measurements:
             processors = _processors(item.labels) if PROCESSORS not in across else ""
             full = f"{item.name}-{processors}"
@@ -89,12 +94,33 @@ def _processors(labels: Labels) -> str:
     return dict(labels).get(PROCESSORS, "")
 
 
-def _file_label(run: BenchmarkRun, root: Path) -> Labels:
-    if any(name == run.format.machine for name, _ in run.results.measurements[0].labels):
-        return ()
-    path = run.path.absolute().relative_to(root).with_suffix("").as_posix()
-    text = re.sub(r"[-_./ ]*/[-_./ ]*", "/", _NUMBER.sub("", COMMIT_ID.sub("", path))).strip("-_./ ")
-    return (("file", text),) if text else ()
+def _file_labels(runs: Sequence[BenchmarkRun]) -> list[Labels]:
+    """Return the label of each file: none if the file says its machine, or if names are those of commits."""
+    root = Path(os.path.commonpath([run.path.parent.absolute() for run in runs]) if runs else "")
+    names = ["" if _has_machine(run) else _environment(run.path.absolute().relative_to(root)) for run in runs]
+    commits: dict[str, set[str]] = {}
+    for name, run in zip(names, runs, strict=True):
+        commits.setdefault(name, set()).add(run.commit)
+    shared = any(len(measured) > 1 for measured in commits.values()) or len({run.commit for run in runs}) < 2
+    return [(("file", name),) if name and shared else () for name in names]
+
+
+def _has_machine(run: BenchmarkRun) -> bool:
+    return any(name == run.format.machine for name, _ in run.results.measurements[0].labels)
+
+
+def _environment(path: Path) -> str:
+    """Return what names of folders and a file say beside commits and counters.
+
+    >>> _environment(Path("laptop/0f3c2a9-smp8-run2.json"))
+    'laptop/smp8'
+    """
+    parts = [*path.parent.parts, re.sub(r"\.[a-z]+$", "", path.name)]
+    kept = (
+        "-".join(word for word in _SEPARATOR.split(COMMIT_ID.sub("", part)) if not _COUNTER.fullmatch(word))
+        for part in parts
+    )
+    return "/".join(filter(None, kept))
 
 
 def series_of(

@@ -349,26 +349,36 @@ def test_machines_in_names_of_files_are_series_of_their_own_if_the_format_has_no
     [
         (("one", "two"), {"BenchmarkSum (file=one/out)", "BenchmarkSum (file=two/out)"}),
         (("run1", "run2"), {"BenchmarkSum"}),
+        (("smp1", "smp8"), {"BenchmarkSum (file=smp1/out)", "BenchmarkSum (file=smp8/out)"}),
+        (("py3.11", "py3.12"), {"BenchmarkSum (file=py3.11/out)", "BenchmarkSum (file=py3.12/out)"}),
         (("0f3c2a9", "0f3c2aa"), {"BenchmarkSum"}),
     ],
 )
 def test_folders_that_differ_in_more_than_ids_and_numbers_are_labels(
     folders: Sequence[str], titles: set[str], tmp_path: Path
 ) -> None:
-    for folder in folders:
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "out.txt").write_text(go("Sum-8 9 5 ns/op"))
+    for number, folder in enumerate(folders):
+        for run in (1, 2):
+            path = tmp_path / folder / f"{number}{run}-out.txt"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(go("Sum-8 9 5 ns/op"))
     history = arrange(read_results([tmp_path]).runs, in_order=True)
     assert {item.title for item in history.series} == titles
-    with_machine = [go("Sum-8 9 5 ns/op", cpu="EPYC"), go("Sum-8 9 5 ns/op", cpu="Xeon")]
-    for folder, text in zip(folders, with_machine, strict=True):
-        (tmp_path / folder / "out.txt").write_text(text)
+    for path in tmp_path.rglob("*.txt"):
+        path.write_text(go("Sum-8 9 5 ns/op", cpu="EPYC" if path.parent.name == folders[0] else "Xeon"))
     history = arrange(read_results([tmp_path]).runs, in_order=True)
     assert {item.title for item in history.series} == {
         f"BenchmarkSum (cpu={cpu})" for cpu in ("EPYC", "Xeon")
     }
     joined = arrange(read_results([tmp_path]).runs, in_order=True, across={"cpu"})
     assert [item.title for item in joined.series] == ["BenchmarkSum"]
+
+
+def test_names_of_files_that_are_those_of_commits_are_no_labels(tmp_path: Path) -> None:
+    for name in ("old", "middle", "new"):
+        (tmp_path / f"{name}.txt").write_text(go("Sum-8 9 5 ns/op"))
+    history = arrange(read_results([tmp_path]).runs, in_order=True)
+    assert [item.title for item in history.series] == ["BenchmarkSum"]
 
 
 def test_names_in_no_order_are_refused(tmp_path: Path) -> None:
