@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 
@@ -138,7 +139,7 @@ def series_of(
         identity.name,
         newest.unit,
         unit_of(newest.unit).is_rate if stated is None else stated,
-        np.array([np.median(values) if values else np.nan for values in repetitions]),
+        np.array([median(values) if values else np.nan for values in repetitions]),
         identity.labels,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 _SECONDS = {
     "ns": 1e-9,
@@ -39,6 +40,7 @@ class ResultUnit:
     is_rate: bool
 
 
+@lru_cache(1024)
 def unit_of(text: str) -> ResultUnit:
     """Return what a unit such as ``us/op``, ``ops/ms``, ``MB/s`` or ``allocations`` measures.
 
