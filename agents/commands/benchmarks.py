@@ -80,7 +80,7 @@ def watch(
     hyperfine, asv, criterion (estimates.json, cargo-criterion, critcmp), Go (go test -bench), or in bencher
     format. A file's commit is what it says, or else a commit's id in its name or a folder's. Several files of
     one commit are repetitions. Without --repo or --in-order, commits are in the order of the times that files
-    say, or of the numbers in their names; where neither is certain, the command ends.
+    say, of the numbers in their names, or as given if that is not alphabetical; else the command ends.
 
     Results are compared with those of the same machine, environment, interpreter, package, mode and version,
     as far as the format says them.
@@ -106,6 +106,8 @@ def watch(
     if repo:
         left_out |= _unlisted(history, reading, branch)
     _print_left_out(left_out, history, last)
+    if history.order.basis == "given" and not in_order and len(history.commits) > 1:
+        print_note("commits are in the order in which files are given; --repo has theirs")
     if history.order.is_disputed:
         print_note(
             "commits are ordered by the times of runs; numbers in names say otherwise (--repo decides)"

@@ -50,7 +50,8 @@ def commit_order(
     Args:
         runs: Runs of commits in ``order``, if there is one.
         order: All commits of a repository, oldest first.
-        in_order: The runs are in the order of commits.
+        in_order: The runs are in the order of commits. They are too if nothing else gives one, and somebody
+            named them in another order than that of names.
 
     Raises:
         ConfigError: the order is not certain: two commits have one time, or one has none, and no number in
@@ -74,6 +75,8 @@ def commit_order(
         return CommitOrder(
             orders[basis], basis, is_disputed=basis is OrderBasis.RUN_TIMES and names != orders[basis]
         )
+    if [run.path for run in runs] != sorted(run.path for run in runs):
+        return CommitOrder(commits, OrderBasis.GIVEN)  # a pattern or a folder gives names in order
     untimed = sum(math.isnan(run.results.commit_time) and math.isnan(run.results.run_time) for run in runs)
     times = f"{untimed} of {len(runs)} files have no time" if untimed else "some have the same time"
     raise ConfigError(

@@ -126,6 +126,17 @@ def test_hosts_of_one_commit_each_are_refused_unless_they_are_joined(
     assert (code, "1 change in 1 benchmark" in output, "series" in notes) == (1, True, False)
 
 
+def test_an_order_that_was_given_is_said(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{name}.txt" for name in ("old", "new")]
+    for path in paths:
+        path.write_text("BenchmarkSum-8 1000 5 ns/op\n")
+    for options, is_said in (([], True), (["--in-order"], False)):
+        arguments = ["benchmarks", "watch", *map(str, paths), *options]
+        answer = CliRunner().invoke(smidgen, arguments, standalone_mode=False)
+        assert "over 2 commits, ordered by their files as given" in answer.stdout
+        assert ("commits are in the order in which files are given" in answer.stderr) is is_said
+
+
 def test_uncommitted_changes_are_said(tmp_path: Path) -> None:
     commit = {"id": "0f3c2a9d", "dirty": True}
     benchmark = {"fullname": "a", "stats": {"median": 1.0}}

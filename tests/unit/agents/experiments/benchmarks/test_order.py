@@ -66,8 +66,14 @@ def test_numbers_in_names_count_commits(names: str, oldest_first: str) -> None:
 )
 def test_an_order_that_is_not_certain_is_refused(names: str) -> None:
     with pytest.raises(ConfigError, match=r"not known.*--repo, or --in-order"):
-        commit_order(runs(names.split()))
-    assert commit_order(runs(names.split()), in_order=True).commits == tuple(names.split())
+        commit_order(runs(sorted(names.split())))
+    assert commit_order(runs(sorted(names.split())), in_order=True).commits == tuple(sorted(names.split()))
+
+
+def test_names_in_another_order_than_their_own_were_given_on_purpose() -> None:
+    given = ("fff0000", "abc0001", "bcd0002")
+    assert commit_order(runs(given)) == CommitOrder(given, OrderBasis.GIVEN)
+    assert commit_order(runs(["2", "10", "1"])).basis is OrderBasis.NAMES
 
 
 NAN = math.nan
