@@ -88,7 +88,7 @@ def _google_benchmark(content: ResultFile) -> FileResults:
 def _google_row(entry: Mapping[str, Any], names: Container[str]) -> tuple[str, str, Mapping[str, Any]]:
     """Return a benchmark's name, the statistic that an entry has of it (none if a repetition), and the entry.
 
-    Files of versions before 1.5 have no ``run_type``: an aggregate's name is that of an entry with a suffix.
+    Files of versions before 1.5 have no ``run_type``: a mean and a stddev of one name show aggregates.
     """
     name = _text(entry.get("name"))
     match = _AGGREGATE_NAME.match(name)
@@ -97,7 +97,8 @@ def _google_row(entry: Mapping[str, Any], names: Container[str]) -> tuple[str, s
         return _text(entry.get("run_name")) or (match[1] if match else name), statistic, entry
     if "run_type" in entry:
         return _text(entry.get("run_name")) or name, "", entry
-    if match and (match[1] in names or (f"{match[1]}_mean" in names and f"{match[1]}_stddev" in names)):
+    fitted = match and match[2] in ("BigO", "RMS")
+    if match and (fitted or (f"{match[1]}_mean" in names and f"{match[1]}_stddev" in names)):
         return match[1], match[2], entry
     return name, "", entry
 
