@@ -211,6 +211,14 @@ def google_builds(number: int, noise: Noise) -> Files:
     }
 
 
+def google_executables(number: int, noise: Noise) -> Files:
+    levels = {"./encode": 900.0, f"C:\\build-{number}\\decode.exe": 100.0 if number < AT else 120.0}
+    return {
+        f"{sha(number)}-{index}.json": google(number, google_entry("a", noise(level), 1.0), executable=path)
+        for index, (path, level) in enumerate(levels.items())
+    }
+
+
 def google_failing(number: int, noise: Noise) -> Files:
     failed = google_entry("a", 0.0, 0.0, error_occurred=True, run_type="iteration")
     entry = google_entry("a", noise(5.0), 1.0, run_type="iteration")
@@ -301,6 +309,7 @@ HISTORIES: Mapping[str, tuple[Callable[[int, Noise], Files], Seen, dict[str, int
     ),
     "Google Benchmark: aggregates": (google_aggregates, {("a", AT, 0.1)}, {"aggregate": 3 * COMMITS}),
     "Google Benchmark: builds": (google_builds, set(), {}),
+    "Google Benchmark: executables": (google_executables, {("a (executable=decode)", AT, 0.2)}, {}),
     "Google Benchmark: failing": (google_failing, set(), {"failed": COMMITS - AT, "aggregate": COMMITS - AT}),
     "hyperfine: failing": (hyperfine_failing, set(), {"failed": 3 * (COMMITS - AT)}),
     "hyperfine: some runs failed": (hyperfine_flaky, {("shop", AT, 0.1)}, {"failed": 2 * COMMITS}),
