@@ -63,14 +63,19 @@ def logs(
     format_: str = option(
         "auto",
         metavar="FORMAT",
-        help="Format: auto, common, combined, json, w3c, nginx' log_format or Apache's LogFormat as "
-        "configured.",
+        help="Format: auto, common, combined, json, w3c, alb, envoy, gin, haproxy, traefik, or the format "
+        "that nginx, Apache, gunicorn, Envoy or morgan is configured with.",
     ),
     keys: tuple[tuple[str, str], ...] = option(
         flag="--key",
         parse=pairs,
         metavar="WHAT=KEY",
         help="JSON key of time, request, method, target, status or duration.",
+    ),
+    duration_unit: str | None = option(
+        choices=("s", "ms", "us", "ns"),
+        help="Unit of durations that are numbers alone, whatever the format says; by default that of the "
+        "server's field. Tomcat before 10, for one, writes %D in ms.",
     ),
     rules: tuple[tuple[str, str], ...] = option(
         flag="--rule",
@@ -133,7 +138,7 @@ def logs(
     )
 
     def format_of(head: Sequence[str]) -> LineFormat:
-        return line_format(format_, first_line(head), dict(keys))
+        return line_format(format_, first_line(head), dict(keys), duration_unit or "")
 
     counting = Counting(options, RequestTypes(rules, most), format_of)
     if table:
@@ -150,8 +155,8 @@ def logs(
 
 def _check(tally: RequestTally, path: Path) -> None:
     """Refuse a log of which not a single line could be read."""
-    if tally.invalid and not tally.requests + tally.late:
-        raise ConfigError(f"{path}: no line could be read ({tally.invalid:,}): is --format right?")
+    if tally.omissions.invalid and not tally.requests + tally.omissions.late:
+        raise ConfigError(f"{path}: no line could be read ({tally.omissions.invalid:,}): is --format right?")
 
 
 def _read(files: Sequence[Path], counting: Counting) -> Iterator[RequestTally]:
@@ -170,11 +175,18 @@ def _read(files: Sequence[Path], counting: Counting) -> Iterator[RequestTally]:
 
 
 def _import(files: Sequence[Path], settings: Settings, counting: Counting) -> RequestTally:
-    """Publish the requests of all files together."""
+    """Publish the requests of all files together.
+
+    Raises:
+        ConfigError: response times are asked for, and there are none.
+    """
     messages: list[Outgoing] = []
     for tally in _read(files, counting):
         messages += tally.close()
-    publish_once([*messages, *tally.finish()], settings, settings.read_topics())
+    messages += tally.finish()
+    if counting.options.latency and not tally.omissions.timed:
+        raise ConfigError(f"--latency: no response time could be read: {tally.summary()}")
+    publish_once(messages, settings, settings.read_topics())
     return tally
 
 

@@ -11,9 +11,11 @@ from typing import Any
 import orjson
 import xxhash
 
+from agents.logs.duration import NoDuration, read_duration
 from agents.logs.line_format import NOTHING, LineFormat
 from agents.logs.log_time import log_time
-from agents.logs.request_type import NO_ROUTE, OTHER, RequestTypes
+from agents.logs.omissions import Omissions
+from agents.logs.request_type import NO_ROUTE, OTHER, RequestTypes, folded_paths
 from agents.logs.tally_state import CellState, PeriodState, TallyState
 from agents.metrics.exponential import Exponential
 from pipeline.messages.requests import encode_requests, requests_message
@@ -36,9 +38,6 @@ MOST_CELLS = 200_000
 """Most counts in memory (types times open periods); beyond, the oldest periods are closed."""
 
 MOST_REMEMBERED = 100_000
-MOST_NAMED = 5
-"""Most unreadable lines whose numbers are printed."""
-
 MAX_POINTS = 5000
 """Most points of one message."""
 
@@ -89,7 +88,7 @@ class RequestTally:
     """Counts lines, and returns requests and metrics of closed periods.
 
     Time is the time of the lines. With a lateness, a period is closed when a line is later than its end by
-    that much; lines of closed periods are counted as ``late`` and left out. The first and the last period, of
+    that much; lines of closed periods are counted in ``omissions`` and left out. The first and the last period, of
     which a log holds a part, are left out where there are others.
     """
 
@@ -106,9 +105,8 @@ class RequestTally:
         self._latest_s = -math.inf
         self._open_cells = 0
         self._parts: dict[int, int] = {}  # period → number of parts that other tallies sent
-        self.lines = self.requests = self.invalid = 0
-        self.late = self.others = 0  # requests that came too late, and that have no type of their own
-        self.invalid_lines: list[int] = []
+        self.lines = self.requests = 0
+        self.omissions = Omissions()
 
     def use(self, format_: LineFormat) -> None:
         """Read the lines from now on in another format."""
@@ -169,17 +167,17 @@ class RequestTally:
             fields = parse(line)
             if fields is None:
                 if line and not line.isspace():
-                    self._refuse(number)
+                    self.omissions.refuse(number)
                 continue
             if fields is NOTHING:
                 continue
             time, request, status, duration = fields
             period = times.get(time)
             if period is None and (period := self._period(time, latest_s)) is None:
-                self._refuse(number)
+                self.omissions.refuse(number)
                 continue
             if period < self._closed:
-                self.late += 1
+                self.omissions.late += 1
                 continue
             cell = self._cell(period, (unanswered if status in NO_ROUTE else type_of)(request))
             cell.requests += 1
@@ -232,20 +230,9 @@ class RequestTally:
         return columns | times if has_times else columns
 
     def summary(self) -> str:
-        """Return one line on the requests that were counted, and those that were not."""
+        """Return one line on the requests that were counted, and on what was left out."""
         text = f"{self.requests:,} requests of {len(self._seen)} types in {self.lines:,} lines"
-        untyped = (self.others, "have no type of their own")
-        for many, which in (untyped, (self.late, "came after their period was closed")):
-            text += f"; {many:,} {which}" if many else ""
-        if self.invalid:
-            named = ", ".join(map(str, self.invalid_lines))
-            text += f"; {self.invalid:,} lines could not be read, the first: {named}"
-        return text
-
-    def _refuse(self, number: int) -> None:
-        self.invalid += 1
-        if len(self.invalid_lines) < MOST_NAMED:
-            self.invalid_lines.append(number)
+        return "; ".join((text, *self.omissions.clauses()))
 
     def _period(self, time: str, latest_s: float) -> int | None:
         try:
@@ -261,13 +248,11 @@ class RequestTally:
         return period
 
     def _bucket(self, duration: str) -> int:
-        """Return the bucket of a duration; nginx lists one for each of several servers, the last counts."""
-        try:
-            seconds = float(duration.rpartition(",")[2]) * self._format.duration_unit_s
-        except ValueError:
-            seconds = math.nan
-        if not math.isfinite(seconds) or seconds < 0:
-            bucket = _ZERO - 1  # no valid duration
+        """Return the bucket of a duration, or under _ZERO the reason why it is none."""
+        seconds = read_duration(duration, self._format.duration_unit)
+        if isinstance(seconds, NoDuration):
+            bucket = _ZERO - seconds
+            self.omissions.note(seconds, duration)
         else:
             bucket = math.ceil(math.log2(seconds) * 2**SCALE) - 1 if seconds else _ZERO
         if len(self._buckets) >= MOST_REMEMBERED:
@@ -302,8 +287,21 @@ class RequestTally:
                 self._is_begun = True
                 continue
             self._seen.update(cells)
-            self.others += cells.get(OTHER, _NO_REQUESTS).requests
+            self._count_omissions(cells)
             yield period, cells
+
+    def _count_omissions(self, cells: dict[str, _Cell]) -> None:
+        """Count what is left out of a period that is closed."""
+        omissions, folds = self.omissions, self._types.folds
+        omissions.others += cells.get(OTHER, _NO_REQUESTS).requests
+        for type_, cell in cells.items():
+            for path in folded_paths(type_, folds):
+                omissions.folds[path] += cell.requests
+            for bucket, durations in cell.durations.items():
+                if bucket < _ZERO:
+                    omissions.untimed[NoDuration(_ZERO - bucket)] += durations
+                else:
+                    omissions.timed += durations
 
     def _messages(self, periods: Sequence[int]) -> list[Outgoing]:
         """Close these periods and return their messages."""
