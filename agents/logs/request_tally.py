@@ -88,8 +88,8 @@ class RequestTally:
     """Counts lines, and returns requests and metrics of closed periods.
 
     Time is the time of the lines. With a lateness, a period is closed when a line is later than its end by
-    that much; lines of closed periods are counted in ``omissions`` and left out. The first and the last period, of
-    which a log holds a part, are left out where there are others.
+    that much; lines of closed periods are counted in ``omissions`` and left out. The first and the last
+    period, of which a log holds a part, are left out where there are others.
     """
 
     def __init__(self, options: TallyOptions, format_: LineFormat, types: RequestTypes) -> None:

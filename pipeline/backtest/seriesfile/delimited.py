@@ -10,7 +10,7 @@ from pipeline.backtest.seriesfile.measures import is_quantity
 from pipeline.backtest.seriesfile.quantities import is_number
 from pipeline.backtest.seriesfile.table import KNOWN, MISSING, TIMES, Table, known_name, named
 from pipeline.messages.fields import EARLIEST_S, LATEST_S
-from pipeline.model.clock import from_iso
+from pipeline.model.clock import from_iso, has_date_digits
 from pipeline.model.errors import ConfigError, InvalidMessage
 
 _DELIMITERS = ("\t", ";", ",")
@@ -92,7 +92,7 @@ def _is_value(cell: str) -> bool:
 
 def _is_time(cell: str) -> bool:
     """Return whether a cell can only be a time: in ISO 8601, or in seconds or their parts after 2000."""
-    if is_number(cell):
+    if is_number(cell) and not (len(cell.strip()) == 8 and has_date_digits(cell.strip())):
         return any(EARLIEST_S * ticks <= float(cell) < LATEST_S * ticks for ticks in (1, 1e3, 1e6, 1e9))
     try:
         from_iso(cell.strip())
