@@ -42,7 +42,7 @@ def read(content: bytes, folder: Path, *, plain: bool = True) -> list[float]:
     path.write_bytes(content)
     (series,) = read_series(path, plain=plain)
     assert series.timestamps is not None
-    return series.timestamps.tolist()
+    return [float(time) for time in series.timestamps]
 
 
 @pytest.mark.parametrize("plain", [True, False])
