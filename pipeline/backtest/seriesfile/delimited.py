@@ -6,6 +6,7 @@ import csv
 import io
 
 from pipeline.backtest.seriesfile.content import Content
+from pipeline.backtest.seriesfile.influx_csv import is_influx_csv, read_influx_csv
 from pipeline.backtest.seriesfile.measures import is_quantity
 from pipeline.backtest.seriesfile.quantities import is_number
 from pipeline.backtest.seriesfile.table import KNOWN, MISSING, TIMES, Table, known_name, named
@@ -32,6 +33,8 @@ def read_delimited(content: Content) -> Table:
     first = next((index for index, row in enumerate(rows) if row), None)
     if first is None:
         raise ConfigError(f"{content.name}: empty")
+    if is_influx_csv(rows[first]):
+        return read_influx_csv(content.name, rows[first:], lines[first:])
     header = [known_name(name.strip()) for name in rows[first]]
     decimal_comma = delimiter == ";"
     if len(header) == 1 and header[0] not in ("timestamp", *TIMES):
