@@ -8,8 +8,10 @@ import math
 import socket
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
 
 import click
 
@@ -53,6 +55,13 @@ def _lateness(text: str) -> float:
     return seconds
 
 
+def _zone(text: str) -> tzinfo:
+    try:
+        return ZoneInfo(text) if text != "UTC" else UTC
+    except (OSError, KeyError, ValueError):
+        raise ValueError("should be a time zone such as Europe/Berlin") from None
+
+
 @click.command(epilog=_EXAMPLES)
 @takes
 def logs(
@@ -76,6 +85,13 @@ def logs(
         choices=("s", "ms", "us", "ns"),
         help="Unit of durations that are numbers alone, whatever the format says; by default that of the "
         "server's field. Tomcat before 10, for one, writes %D in ms.",
+    ),
+    time_zone: tzinfo = option(
+        "UTC",
+        parse=_zone,
+        metavar="ZONE",
+        help="Time zone of times without an offset, such as Europe/Berlin. Times that its clocks showed "
+        "twice or never are unreadable.",
     ),
     rules: tuple[tuple[str, str], ...] = option(
         flag="--rule",
@@ -135,6 +151,7 @@ def logs(
         lateness_s if follow else None,
         latency,
         errors,
+        time_zone,
     )
 
     def format_of(head: Sequence[str]) -> LineFormat:
@@ -156,7 +173,14 @@ def logs(
 def _check(tally: RequestTally, path: Path) -> None:
     """Refuse a log of which not a single line could be read."""
     if tally.omissions.invalid and not tally.requests + tally.omissions.late:
-        raise ConfigError(f"{path}: no line could be read ({tally.omissions.invalid:,}): is --format right?")
+        why = tally.omissions.wrong_time or "is --format right?"
+        raise ConfigError(f"{path}: no line could be read ({tally.omissions.invalid:,}): {why}")
+
+
+def _check_latency(tally: RequestTally, counting: Counting) -> None:
+    """Refuse a log without a single response time if response times are asked for."""
+    if counting.options.latency and not tally.omissions.timed:
+        raise ConfigError(f"--latency: no response time could be read: {tally.summary()}")
 
 
 def _read(files: Sequence[Path], counting: Counting) -> Iterator[RequestTally]:
@@ -184,8 +208,7 @@ def _import(files: Sequence[Path], settings: Settings, counting: Counting) -> Re
     for tally in _read(files, counting):
         messages += tally.close()
     messages += tally.finish()
-    if counting.options.latency and not tally.omissions.timed:
-        raise ConfigError(f"--latency: no response time could be read: {tally.summary()}")
+    _check_latency(tally, counting)
     publish_once(messages, settings, settings.read_topics())
     return tally
 
@@ -194,6 +217,7 @@ def _write_table(files: Sequence[Path], path: Path, counting: Counting) -> Reque
     """Write the counts of files by period and type as CSV."""
     *_, tally = _read(files, counting)
     columns = tally.table()
+    _check_latency(tally, counting)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 
 from pipeline.messages.fields import EARLIEST_S, LATEST_S
-from pipeline.model.clock import from_iso, has_date_digits
+from pipeline.model.clock import from_iso, has_date_digits, has_offset
 from pipeline.model.errors import InvalidMessage
 
 _MONTHS = {
@@ -29,21 +29,35 @@ _MILLISECONDS = 1e11
 """A number from here on (the year 5138 in seconds) is in a unit a thousand times smaller."""
 
 
-def log_time(text: str) -> float:
-    """Return a time in seconds since the epoch; one without an offset is UTC.
+def log_time(text: str, zone: tzinfo = UTC) -> tuple[float, bool]:
+    """Return a time in seconds since the epoch, and whether the text says from where they count.
+
+    Args:
+        text: As the server wrote it.
+        zone: Time zone of a time without an offset.
 
     Raises:
-        ValueError: it is none, may be another one, or is not between 2000 and 2100.
+        ValueError: it is none, may be another one, or is not between 2000 and 2100; or clocks in ``zone``
+            were put forward over it, or back and showed it twice.
     """
     for pattern in _SERVER_TIMES:
         if match := pattern.fullmatch(text):
-            seconds = _server_time(match)
+            seconds, is_complete = _server_time(match), bool(match["zone"])
             break
     else:
-        seconds = _plain(text)
+        seconds, is_complete = _plain(text)
     if not EARLIEST_S <= seconds < LATEST_S:
         raise ValueError(f"{text[:50]!r} is not between 2000 and 2100")
-    return seconds
+    return seconds if is_complete or zone is UTC else _in_zone(seconds, zone, text), is_complete
+
+
+def _in_zone(seconds: float, zone: tzinfo, text: str) -> float:
+    """Return the seconds of what clocks in a zone show when those in UTC show the same ``seconds``."""
+    shown = datetime.fromtimestamp(seconds, UTC).replace(tzinfo=zone)
+    first, second = (shown.replace(fold=fold).timestamp() for fold in (0, 1))
+    if first != second:
+        raise ValueError(f"{text[:50]!r}: clocks in {zone} showed it twice, or never")
+    return first
 
 
 def _server_time(match: re.Match[str]) -> float:
@@ -61,7 +75,7 @@ def _server_time(match: re.Match[str]) -> float:
     return (start - offset).timestamp() + is_leap + float(f"0.{parts['fraction'] or 0}")
 
 
-def _plain(text: str) -> float:
+def _plain(text: str) -> tuple[float, bool]:
     is_date = has_date_digits(text)
     try:
         if is_date:
@@ -69,9 +83,9 @@ def _plain(text: str) -> float:
         seconds = float(text)
     except ValueError:
         try:
-            return from_iso(text)
+            return from_iso(text), has_offset(text)
         except InvalidMessage as error:
             raise ValueError(str(error)) from None
     while _MILLISECONDS <= seconds < _MILLISECONDS * 1e9:
         seconds /= 1000
-    return seconds
+    return seconds, True

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from agents.logs.duration import NoDuration
-from agents.logs.request_type import MOST_CHILDREN
+from agents.logs.request_type import MOST_CHILDREN, OTHER
 
 MOST_NAMED = 5
 """Most unreadable lines and folded paths that are named."""
+
+ZERO_BUCKET = -(2**31)
+"""Bucket of requests that took no time; those by NoDuration under it are of requests without a duration."""
 
 _MAX_EXAMPLE = 40
 
@@ -22,6 +26,8 @@ class Omissions:
     others: int = 0  # requests without a type of their own
     invalid: int = 0  # lines that could not be read
     invalid_lines: list[int] = field(default_factory=list)  # numbers of the first ones
+    wrong_time: str = ""  # why the first time that could not be read could not
+    zone: str = ""  # time zone that was assumed of times without an offset; empty if all have one
     untimed: Counter[NoDuration] = field(default_factory=Counter)  # requests by why they have no duration
     timed: int = 0  # requests with a duration
     examples: dict[NoDuration, str] = field(default_factory=dict)
@@ -36,6 +42,24 @@ class Omissions:
     def note(self, reason: NoDuration, text: str) -> None:
         """Remember the first text of a kind that is no duration."""
         self.examples.setdefault(reason, text[:_MAX_EXAMPLE])
+
+    def count(self, type_: str, folded: Iterable[str], requests: int, durations: Mapping[int, int]) -> None:
+        """Count what is left out of the requests of a type in a period.
+
+        Args:
+            type_: Of the requests.
+            folded: Paths whose names were folded in the type.
+            requests: Number of requests.
+            durations: Requests by bucket; under ZERO_BUCKET by NoDuration.
+        """
+        self.others += requests if type_ == OTHER else 0
+        for path in folded:
+            self.folds[path] += requests
+        for bucket, many in durations.items():
+            if bucket < ZERO_BUCKET:
+                self.untimed[NoDuration(ZERO_BUCKET - bucket)] += many
+            else:
+                self.timed += many
 
     def clauses(self) -> list[str]:
         """Return a clause on each kind of omission that occurred."""
@@ -62,5 +86,8 @@ class Omissions:
             texts.append(f"names at {len(self.folds) - MOST_NAMED} more paths were folded")
         if self.invalid:
             named = ", ".join(map(str, self.invalid_lines))
-            texts.append(f"{self.invalid:,} lines could not be read, the first: {named}")
+            why = f" ({self.wrong_time})" if self.wrong_time else ""
+            texts.append(f"{self.invalid:,} lines could not be read, the first: {named}{why}")
+        if self.zone == "UTC":
+            texts.append("times without an offset count as UTC: --time-zone names another")
         return texts

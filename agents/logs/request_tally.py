@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, tzinfo
 from typing import Any
 
 import orjson
@@ -14,8 +15,8 @@ import xxhash
 from agents.logs.duration import NoDuration, read_duration
 from agents.logs.line_format import NOTHING, LineFormat
 from agents.logs.log_time import log_time
-from agents.logs.omissions import Omissions
-from agents.logs.request_type import NO_ROUTE, OTHER, RequestTypes, folded_paths
+from agents.logs.omissions import ZERO_BUCKET, Omissions
+from agents.logs.request_type import NO_ROUTE, RequestTypes, folded_paths
 from agents.logs.tally_state import CellState, PeriodState, TallyState
 from agents.metrics.exponential import Exponential
 from pipeline.messages.requests import encode_requests, requests_message
@@ -46,8 +47,6 @@ QUANTILES = (0.5, 0.9, 0.99)
 _Metric = dict[str, Any]
 """Message of the topic ``metrics``, docs/schemas/metric-points.json, whose points are still to come."""
 
-_ZERO = -(2**31)  # the bucket of requests that took no time
-
 
 @dataclass(frozen=True, slots=True)
 class TallyOptions:
@@ -60,6 +59,7 @@ class TallyOptions:
     lateness_s: float | None = None
     latency: bool = False  # publish response times as metrics
     errors: bool = False  # and the share of responses of 500 and above
+    zone: tzinfo = UTC  # of times without an offset
 
 
 @dataclass(slots=True)
@@ -231,16 +231,19 @@ class RequestTally:
 
     def summary(self) -> str:
         """Return one line on the requests that were counted, and on what was left out."""
-        text = f"{self.requests:,} requests of {len(self._seen)} types in {self.lines:,} lines"
-        return "; ".join((text, *self.omissions.clauses()))
+        counts = f"{self.requests:,} requests of {len(self._seen)} types in {self.lines:,} lines"
+        return "; ".join((counts, *self.omissions.clauses()))
 
     def _period(self, time: str, latest_s: float) -> int | None:
         try:
-            seconds = log_time(time)
-        except ValueError:
+            seconds, is_complete = log_time(time, self._options.zone)
+            if seconds > latest_s:
+                raise ValueError(f"{time[:50]!r} is more than a day ahead")
+        except ValueError as error:
+            self.omissions.wrong_time = self.omissions.wrong_time or str(error)
             return None
-        if seconds > latest_s:
-            return None
+        if not is_complete:
+            self.omissions.zone = str(self._options.zone)
         if len(self._times) >= MOST_REMEMBERED:
             self._times.clear()
         period = self._times[time] = math.floor(seconds / self._options.period_s)
@@ -248,13 +251,13 @@ class RequestTally:
         return period
 
     def _bucket(self, duration: str) -> int:
-        """Return the bucket of a duration, or under _ZERO the reason why it is none."""
+        """Return the bucket of a duration, or under ZERO_BUCKET the reason why it is none."""
         seconds = read_duration(duration, self._format.duration_unit)
         if isinstance(seconds, NoDuration):
-            bucket = _ZERO - seconds
+            bucket = ZERO_BUCKET - seconds
             self.omissions.note(seconds, duration)
         else:
-            bucket = math.ceil(math.log2(seconds) * 2**SCALE) - 1 if seconds else _ZERO
+            bucket = math.ceil(math.log2(seconds) * 2**SCALE) - 1 if seconds else ZERO_BUCKET
         if len(self._buckets) >= MOST_REMEMBERED:
             self._buckets.clear()
         self._buckets[duration] = bucket
@@ -287,21 +290,10 @@ class RequestTally:
                 self._is_begun = True
                 continue
             self._seen.update(cells)
-            self._count_omissions(cells)
+            for type_, cell in cells.items():
+                paths = folded_paths(type_, self._types.folds)
+                self.omissions.count(type_, paths, cell.requests, cell.durations)
             yield period, cells
-
-    def _count_omissions(self, cells: dict[str, _Cell]) -> None:
-        """Count what is left out of a period that is closed."""
-        omissions, folds = self.omissions, self._types.folds
-        omissions.others += cells.get(OTHER, _NO_REQUESTS).requests
-        for type_, cell in cells.items():
-            for path in folded_paths(type_, folds):
-                omissions.folds[path] += cell.requests
-            for bucket, durations in cell.durations.items():
-                if bucket < _ZERO:
-                    omissions.untimed[NoDuration(_ZERO - bucket)] += durations
-                else:
-                    omissions.timed += durations
 
     def _messages(self, periods: Sequence[int]) -> list[Outgoing]:
         """Close these periods and return their messages."""
@@ -368,7 +360,7 @@ def _sketch(cell: _Cell) -> Counter[int]:
     """Return the response times by bucket; a duration of 0 is in the lowest one."""
     times: Counter[int] = Counter()
     for bucket, requests in cell.durations.items():
-        if bucket >= _ZERO:  # other requests have no duration
+        if bucket >= ZERO_BUCKET:  # other requests have no duration
             times[min(max(bucket, MIN_BUCKET), MAX_BUCKET)] += requests
     return times
 
@@ -381,8 +373,8 @@ def _typical_s(cell: _Cell) -> float:
 
 
 def _quantiles(durations: dict[int, int]) -> Iterator[tuple[float, float]]:
-    positive = {bucket: float(count) for bucket, count in durations.items() if bucket > _ZERO}
-    histogram = Exponential(SCALE, float(durations.get(_ZERO, 0)), positive=positive)
+    positive = {bucket: float(count) for bucket, count in durations.items() if bucket > ZERO_BUCKET}
+    histogram = Exponential(SCALE, float(durations.get(ZERO_BUCKET, 0)), positive=positive)
     for rank in QUANTILES:
         value = histogram.quantile(rank)
         if math.isfinite(value):

@@ -58,7 +58,7 @@ class W3cLines:
         method = words[columns["method"]] if "method" in columns else "-"
         status = words[columns["status"]] if "status" in columns else ""
         duration = self._duration(words[columns["duration"]]) if "duration" in columns else ""
-        return f"{date}T{words[self._time]}", f"{method} {words[columns['target']]}", status, duration
+        return f"{date}T{words[self._time]}Z", f"{method} {words[columns['target']]}", status, duration
 
     def _direct(self, line: str) -> None:
         directive, _, value = line.partition(":")

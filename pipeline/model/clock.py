@@ -66,6 +66,12 @@ def from_iso(text: str) -> float:
         ) from None
 
 
+def has_offset(text: str) -> bool:
+    """Return whether an ISO 8601 time says its offset from UTC."""
+    match = _ISO.fullmatch(text)
+    return bool(match and match["zone"])
+
+
 def has_date_digits(text: str) -> bool:
     """Return whether digits without separators may be a date of the years 1900 to 2099, in some order."""
     if not (text.isascii() and text.isdecimal()):

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from zoneinfo import ZoneInfo
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -114,7 +116,7 @@ def test_iis_says_its_columns_and_may_say_others() -> None:
     assert format_.parse("#Software: Microsoft Internet Information Services 10.0") is NOTHING
     assert format_.parse("2023-10-10 13:55:36 GET /x 200 15") is None
     assert format_.parse("#Fields: date time cs-method cs-uri-stem sc-status time-taken") is NOTHING
-    expected = ("2023-10-10T13:55:36", "GET /x", "200", "15 ms")
+    expected = ("2023-10-10T13:55:36Z", "GET /x", "200", "15 ms")
     assert format_.parse("2023-10-10 13:55:36 GET /x 200 15") == expected
     format_.parse("#Fields: time date cs-uri-stem cs-method time-taken sc-status")
     assert format_.parse("13:55:36 2023-10-10 /x GET 15 200") == expected
@@ -160,7 +162,7 @@ def test_formats_that_say_too_little_and_unknown_keys_are_refused(
     ],
 )
 def test_times(text: str, seconds: float) -> None:
-    assert log_time(text) == seconds
+    assert log_time(text)[0] == seconds
 
 
 @pytest.mark.parametrize(
@@ -182,3 +184,27 @@ def test_any_line_is_read_or_not(line: str) -> None:
     for format_ in ("common", "json", "w3c", NGINX, APACHE):
         parsed = line_format(format_).parse(line)
         assert parsed is None or len(parsed) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("2026-02-10 12:00:00", 1770721200.0),
+        ("2026/07/10 - 12:00:00", 1783677600.0),
+        ("10/Feb/2026:12:00:00", 1770721200.0),
+        ("10/Feb/2026:12:00:00 +0000", 1770724800.0),  # what says its offset is not changed
+        ("2026-02-10T12:00:00Z", 1770724800.0),
+        ("1770724800", 1770724800.0),
+        ("2026-03-29 01:59:59", 1774745999.0),
+        ("2026-03-29 03:00:00", 1774746000.0),
+    ],
+)
+def test_times_without_an_offset_are_of_the_given_zone(text: str, seconds: float) -> None:
+    assert log_time(text, ZoneInfo("Europe/Berlin"))[0] == seconds
+
+
+@pytest.mark.parametrize("text", ["2026-03-29 02:30:00", "2026-10-25 02:30:00", "25/Oct/2026:02:30:00.5"])
+def test_times_that_clocks_showed_twice_or_never_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="clocks in Europe/Berlin showed it twice, or never"):
+        log_time(text, ZoneInfo("Europe/Berlin"))
+    assert log_time(text)[1] is False
