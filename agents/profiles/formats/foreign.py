@@ -43,6 +43,7 @@ _BINARY = tuple(
     )
 )
 _LOOKED_AT = 1000
+_LONGEST = 1000  # characters of a line that is looked at: patterns take up to the square of it
 _MOST = 0.9
 _LINES = tuple(
     (re.compile(pattern), about)
@@ -66,7 +67,7 @@ _TEXT = tuple(
     (re.compile(pattern, re.MULTILINE), about)
     for pattern, about in (
         (
-            r"^\s+.* Profiling Report\s+\(Final\)$|^COST CENTRE\s+MODULE\b",
+            r"^[ \t]+\S.{0,300} Profiling Report +\(Final\)$|^COST CENTRE +MODULE\b",
             "a report of GHC's profiler: convert it by inferno-collapse-ghcprof",
         ),
         (r"\AJOB \".*\n(?:.*\n){0,9}?BEGIN_SAMPLE", f"a heap profile of GHC, of memory: {_SAMPLER}"),
@@ -86,12 +87,12 @@ _TEXT = tuple(
         (r"\A(?:desc: .*\n)?cmd: .*\ntime_unit: ", f"a file of massif, of memory: {_SAMPLER}"),
         (r"\Av [0-9a-f]+ \d+\n[xX] ", f"a file of heaptrack, of memory: {_SAMPLER}"),
         (
-            r"^Flat profile:$|^\s+Call graph \(explanation follows\)|^Showing nodes accounting for "
-            r"|^\s*flat\s+flat%\s+sum%\s+cum|^-{6,}\+-{6,}$",
+            r"^Flat profile:$|^[ \t]+Call graph \(explanation follows\)|^Showing nodes accounting for "
+            r"|^ *flat +flat% +sum% +cum|^-{6,}\+-{6,}$",
             f"{_TOTALS}: give the profile itself",
         ),
         (
-            r"^# (?:Children +Self|Overhead) +|^\s*Percent\s*\|\s+Source code"
+            r"^# (?:Children +Self|Overhead) +|^ *Percent +\|\s+Source code"
             r"|^ Performance counter stats for ",
             f"{_TOTALS}: {_PERF}",
         ),
@@ -105,10 +106,10 @@ _TEXT = tuple(
         (r"^goroutine \d+ \[.*\]:$", "a dump of goroutines, taken once: give /debug/pprof/profile"),
         (r"^Full thread dump .*:$", "a dump of a JVM's threads, taken once: give a flight recording"),
         (r"\AProcess \d+: .*\nPython v\d", "a dump of py-spy, taken once: `py-spy record -f raw` samples"),
-        (r"^\s*\d+ function calls .*in \S+ (?:CPU )?seconds", "a report of pstats, without stacks"),
+        (r"^ *\d+ function calls .*in \S+ (?:CPU )?seconds", "a report of pstats, without stacks"),
         (r"^TRACE START \[|^file-format: Blackfire|\A\[events\]\n", f"a trace of a PHP profiler: {_SAMPLER}"),
         (
-            r"^@\w*\[\n(?:.*\n)*?\]: \d+$|^@\w*\[$",
+            r"^@\w*\[$",
             "the output of bpftrace: convert it by stackcollapse-bpftrace.pl",
         ),
         (r"\A\"?Function Stack\"?,", "a report of VTune: convert it by inferno-collapse-vtune"),
@@ -160,6 +161,8 @@ def name_foreign(head: bytes) -> str:
             return about
     lines = [line for line in text.split("\n")[:_LOOKED_AT] if line.strip()]
     for pattern, about in _LINES:
-        if sum(bool(pattern.fullmatch(line)) for line in lines) > _MOST * len(lines):
+        if sum(len(line) <= _LONGEST and bool(pattern.fullmatch(line)) for line in lines) > _MOST * len(
+            lines
+        ):
             return about
     return ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import time
 from contextlib import suppress
 
 import pytest
@@ -198,3 +199,14 @@ def test_a_line_longer_than_the_head_is_no_stack_without_a_sign_of_one(text: byt
 def test_a_comment_that_reads_like_a_stack_is_counted() -> None:
     parsed = read(b"# made by a tool\n# main;work 3\nmain;work 2\n")
     assert (parsed.samples, parsed.invalid) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    "piece", [b"\n", b" ", b";", b"(", b"a(", b" = 1", b"<? >", b"\t1f f (", b"\n#\n", b"-+", b"1 "]
+)
+def test_a_hostile_head_is_judged_in_a_moment(piece: bytes) -> None:
+    began = time.process_time()
+    with suppress(ConfigError):
+        find_format(AUTO, (piece * HEAD_BYTES)[:HEAD_BYTES])
+        find_format(AUTO, (piece * HEAD_BYTES)[: HEAD_BYTES - 1])
+    assert time.process_time() - began < 5
