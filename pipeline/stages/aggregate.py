@@ -152,7 +152,8 @@ class AggregateStage(Stage, Assignable, Positioned, Counted):
             for said, columns in feedback_columns([record.payload for record in batch]).items():
                 self._store.insert(said, columns)
             return []
-        fresh = self._blocks.fresh(COUNTED_TOPICS[topic], batch)
+        table = COUNTED_TOPICS[topic]
+        fresh = self._blocks.fresh([table], batch)[table]
         if topic == "profiles":
             fresh = self._by_symbols(fresh)
         gather_admission(self._store, self._streams, self._admission, batch, fresh)

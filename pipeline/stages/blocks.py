@@ -47,7 +47,7 @@ class Blocks:
         self._store = store
         self._clock = clock
         self._streams = streams
-        self._resume: dict[CountTable, dict[tuple[str, int], int]] = {}
+        self._resume: dict[CountTable, dict[tuple[str, int], int]] = defaultdict(dict)
         self._covered: dict[CountTable, dict[tuple[str, int], int]] = defaultdict(dict)  # by stored rows
         self._refused: Counter[tuple[CountTable, str, int, int]] = Counter()  # blocks that left no rows
         # When, by our clock and the store's; by table, topic and partition.
@@ -64,12 +64,17 @@ class Blocks:
         """Return the last offsets that stored rows of a table cover, by topic and partition."""
         return self._covered[table]
 
-    def fresh(self, table: CountTable, batch: Sequence[Record]) -> list[Record]:
-        """Return the records that a table does not cover yet."""
+    def fresh(
+        self, tables: Collection[CountTable], batch: Sequence[Record]
+    ) -> dict[CountTable, list[Record]]:
+        """Return the records of one topic that tables do not cover yet; the store is asked once for all."""
         if not batch:
-            return []
-        resume = self._resume_offsets(table, batch)
-        return [r for r in batch if r.offset > resume.get((r.topic, r.partition), -1)]
+            return dict.fromkeys(tables, [])
+        self._know(tables, batch[0].topic, {record.partition for record in batch})
+        return {
+            table: [r for r in batch if r.offset > self._resume[table].get((r.topic, r.partition), -1)]
+            for table in tables
+        }
 
     def insert(self, batch: Sequence[Record], tables: Mapping[CountTable, RowsOf]) -> None:
         """Insert what tables do not hold yet of a batch of one topic; afterwards they cover the batch.
@@ -81,7 +86,7 @@ class Blocks:
                 repeated then.
             StoreUnavailable: all partitions are to be forgotten: what the store took of them is not known.
         """
-        fresh = {table: records for table in tables if (records := self.fresh(table, batch))}
+        fresh = {table: records for table, records in self.fresh(tables, batch).items() if records}
         with Inserts(self._store, MAX_ROWS) as inserts:
             sent = {
                 table: [
@@ -91,8 +96,9 @@ class Blocks:
                 ]
                 for table, records in fresh.items()
             }
+        stored = self._stored(sent, batch[0].topic) if batch else {}
         overtaken = {
-            p for table, records in fresh.items() for p in self._confirm(table, records, sent[table])
+            p for table, records in fresh.items() for p in self._confirm(table, records, sent[table], stored)
         }
         if overtaken:
             raise Overtaken(overtaken)
@@ -107,56 +113,67 @@ class Blocks:
         inserts.await_room(size)
         covered = self._covered[table][log, partition]
         # Other blocks may have taken their time.
-        if not self._is_fresh(table, log, partition) and covered != max(
-            self._stored(table, log, [partition]).values()
-        ):
-            raise Overtaken([partition])
+        if not self._is_fresh(table, log, partition):
+            (stored,) = self._stored({table: [partition]}, log).values()
+            if stored != covered:
+                raise Overtaken([partition])
         token = self._token(table, (log, partition), covered)
         _, asked_at = self._asked[table, log, partition]
         inserts.begin(table, {**rows, **position}, token=token, asked_at=asked_at)
         return True
 
-    def _confirm(self, table: CountTable, records: Sequence[Record], sent: Sequence[int]) -> list[int]:
+    def _confirm(
+        self,
+        table: CountTable,
+        records: Sequence[Record],
+        sent: Sequence[int],
+        stored: Mapping[tuple[CountTable, int], int],
+    ) -> list[int]:
         """Note that a table covers records, by rows those of ``sent``; return where others do."""
         log, last = records[0].topic, last_offsets(records)
-        stored, covered = self._stored(table, log, sent), self._covered[table]
-        overtaken = [partition for partition in sent if stored[log, partition] != last[partition]]
+        covered = self._covered[table]
+        overtaken = [partition for partition in sent if stored[table, partition] != last[partition]]
         if overtaken:
             self._refused.update(
                 (table, log, partition, covered[log, partition])
                 for partition in overtaken
-                if stored[log, partition] == covered[log, partition]
+                if stored[table, partition] == covered[log, partition]
             )
             return overtaken
         covered.update({(log, partition): last[partition] for partition in sent})
         self._resume[table].update({(log, partition): number for partition, number in last.items()})
         return []
 
-    def _resume_offsets(self, table: CountTable, batch: Sequence[Record]) -> dict[tuple[str, int], int]:
-        known = self._resume.setdefault(table, {})
-        log = batch[0].topic
+    def _know(self, tables: Collection[CountTable], log: str, partitions: Collection[int]) -> None:
+        """Ask the store where tables go on, unless that is known and fresh."""
         missing = {
-            partition
-            for partition in {record.partition for record in batch}
-            if (log, partition) not in known or not self._is_fresh(table, log, partition)
+            table: [
+                partition
+                for partition in partitions
+                if (log, partition) not in self._resume[table] or not self._is_fresh(table, log, partition)
+            ]
+            for table in tables
         }
-        if missing:
-            stored = self._stored(table, log, missing)
-            known.update(stored)
-            self._covered[table].update(stored)
-        return known
+        for (table, partition), offset in self._stored(missing, log).items():
+            self._resume[table][log, partition] = self._covered[table][log, partition] = offset
 
     def _is_fresh(self, table: CountTable, log: str, partition: int) -> bool:
         return 0 <= self._clock() - self._asked[table, log, partition][0] <= FRESH_S
 
-    def _stored(self, table: CountTable, log: str, partitions: Collection[int]) -> dict[tuple[str, int], int]:
-        """Return the last offset that the store's rows of each partition cover; -1 where it has none."""
-        now = self._clock()
-        if not partitions:
+    def _stored(
+        self, partitions: Mapping[CountTable, Collection[int]], log: str
+    ) -> dict[tuple[CountTable, int], int]:
+        """Return the last offset that a table's rows of a partition cover; -1 where it has none."""
+        asked = [table for table, chosen in partitions.items() if chosen]
+        if not asked:
             return {}
-        extents = self._store.extents(table, self._streams[log])
-        self._asked |= {(table, log, partition): (now, extents.asked_at) for partition in partitions}
-        return {(log, part): extents.get((log, part), Extent(-1)).last_offset for part in partitions}
+        now = self._clock()
+        stored: dict[tuple[CountTable, int], int] = {}
+        for table, extents in self._store.extents(asked, self._streams[log]).items():
+            for partition in partitions[table]:
+                stored[table, partition] = extents.get((log, partition), Extent(-1)).last_offset
+                self._asked[table, log, partition] = (now, extents.asked_at)
+        return stored
 
     def _token(self, table: CountTable, at: tuple[str, int], covered: int) -> str:
         """Name a block by the place in the log that it continues from.

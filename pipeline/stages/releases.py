@@ -165,8 +165,9 @@ class ReleasesStage(Stage, Assignable, Divisible, Counted):
         """Return a service's state from the store: partitions with data delay looks until heard or idle."""
         state = _Service()
         for topic in TOPICS:
-            extents = self._store.extents(COUNTED_TOPICS[topic], self._streams[topic], service)
-            for partition, extent in extents.items():
+            table = COUNTED_TOPICS[topic]
+            extents = self._store.extents([table], self._streams[topic], service)
+            for partition, extent in extents[table].items():
                 if partition[0] == topic:
                     state.progress.restore(partition, extent.last_time, now)
         return state

@@ -7,7 +7,7 @@ form and are added to them.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -134,16 +134,24 @@ class ArrayStore:
             if token:
                 self._tokens.add((table, token))
 
-    def extents(self, table: CountTable, stream: str, service: str | None = None) -> Extents:
+    def extents(
+        self, tables: Collection[CountTable], stream: str, service: str | None = None
+    ) -> dict[CountTable, Extents]:
         """Return the progress of rows in each partition; see Store.extents."""
-        counted_time(table)
+        for table in tables:
+            counted_time(table)
         with self._lock:
-            progress = self._extents.get((table, stream, service), {})
-            extents = {
-                position: Extent(offset, 0.0 if service is None else time_ms / 1000)
-                for position, (offset, time_ms) in progress.items()
-            }
-        return Extents(extents, 0.0)
+            progress = {table: dict(self._extents.get((table, stream, service), {})) for table in tables}
+        return {
+            table: Extents(
+                {
+                    position: Extent(offset, 0.0 if service is None else time_ms / 1000)
+                    for position, (offset, time_ms) in positions.items()
+                },
+                0.0,
+            )
+            for table, positions in progress.items()
+        }
 
     def counts(self, query: CountQuery[Answer]) -> Answer:
         """Return counts; see Store.counts."""

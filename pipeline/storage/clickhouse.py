@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import add
 from typing import Any, TypeVar
@@ -17,6 +17,7 @@ from pipeline.model import RequestPeriods, SeriesKey, SeriesMatrix, StackMatrix,
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.storage import migrate, queries
 from pipeline.storage.answers import rows_of, whole_columns, whole_numbers, whole_rows
+from pipeline.storage.extents import read_extents
 from pipeline.storage.failures import translated
 from pipeline.storage.gcpu_series import GcpuSeries, StoredWindows
 from pipeline.storage.insertion import insert_block
@@ -24,7 +25,6 @@ from pipeline.storage.interface import (
     Answer,
     CountQuery,
     CountTable,
-    Extent,
     Extents,
     RequestQuery,
     RowQuery,
@@ -42,7 +42,6 @@ from pipeline.storage.layout import ONE_SERVER, TableLayout
 from pipeline.storage.request_series import read_requests
 from pipeline.storage.schema import (
     EVER,
-    counted_time,
     described_strata,
     row_columns,
     stack_matrix,
@@ -102,15 +101,11 @@ class ClickHouseStore:
         with translated(self._where):
             insert_block(self._client, table, columns, token, asked_at)
 
-    def extents(self, table: CountTable, stream: str, service: str | None = None) -> Extents:
+    def extents(
+        self, tables: Collection[CountTable], stream: str, service: str | None = None
+    ) -> dict[CountTable, Extents]:
         """Return the progress of rows in each partition; see Store.extents."""
-        values = {"table": table, "time": counted_time(table), "stream": stream, "service": service or ""}
-        columns = self._columns(queries.EXTENTS["all" if service is None else "service"], 4, values)
-        progress = {
-            (str(topic), int(partition)): Extent(int(offset), int(time_ms) / 1000)
-            for topic, partition, offset, time_ms in zip(*columns, strict=True)
-        }
-        return Extents(progress, progress.pop(("", 0)).last_time)
+        return read_extents(self._columns, tables, stream, service)
 
     def counts(self, query: CountQuery[Answer]) -> Answer:
         """Return counts; see Store.counts."""

@@ -213,11 +213,16 @@ class Store(Protocol):
         raises StoreUnavailable afterwards.
         """
 
-    def extents(self, table: CountTable, stream: str, service: str | None = None) -> Extents:
-        """Return the progress of the rows of one service, or of all, in a table, by topic and partition.
+    def extents(
+        self, tables: Collection[CountTable], stream: str, service: str | None = None
+    ) -> dict[CountTable, Extents]:
+        """Return the progress of the rows of one service, or of all, in tables, by topic and partition.
 
         ``stream`` is the identity of the log: a log that was created anew has no progress. A partition
         without rows is absent.
+
+        Raises:
+            ValueError: a table keeps no offsets.
         """
 
     def rows(self, query: RowQuery) -> list[dict[str, Any]]:

@@ -2,27 +2,6 @@
 
 from __future__ import annotations
 
-# Of all services the projection of the tables answers it, which has no times. The row without a topic says
-# when the store was asked, by its own clock.
-EXTENTS = {
-    "all": """
-SELECT topic, partition, max(last_offset), 0
-FROM {table:Identifier}
-WHERE stream = {stream:String}
-GROUP BY topic, partition
-UNION ALL
-SELECT '', 0, -1, toUnixTimestamp64Milli(now64(3))
-""",
-    "service": """
-SELECT topic, partition, max(last_offset), max(toUnixTimestamp64Milli({time:Identifier}))
-FROM {table:Identifier}
-WHERE stream = {stream:String} AND service = {service:String}
-GROUP BY topic, partition
-UNION ALL
-SELECT '', 0, -1, toUnixTimestamp64Milli(now64(3))
-""",
-}
-
 USAGE = """
 SELECT
     toString(service),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from pipeline.model import SeriesMatrix
@@ -35,9 +35,11 @@ class StoreView:
         """Add rows; see Store.insert."""
         self._store.insert(table, columns, token=token, asked_at=asked_at)
 
-    def extents(self, table: CountTable, stream: str, service: str | None = None) -> Extents:
+    def extents(
+        self, tables: Collection[CountTable], stream: str, service: str | None = None
+    ) -> dict[CountTable, Extents]:
         """Return how far rows go; see Store.extents."""
-        return self._store.extents(table, stream, service)
+        return self._store.extents(tables, stream, service)
 
     def rows(self, query: RowQuery) -> list[dict[str, Any]]:
         """Return rows; see Store.rows."""

@@ -54,7 +54,7 @@ class StoreCheck:
     def _ask(self, loop: asyncio.AbstractEventLoop, answer: asyncio.Future[None]) -> None:
         error: Exception | None = None
         try:
-            self._store.extents("totals", "")
+            self._store.extents(["totals"], "")
         except Exception as found:  # noqa: BLE001 - handed to whoever waits
             error = found
         with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile

@@ -147,7 +147,7 @@ def change(service: str, number: str, time: float, **given: Any) -> Columns:
 
 def offsets(store: Store, table: CountTable, stream: str, topic: str = "profiles") -> dict[int, int]:
     """Return the last offset of each partition of a topic."""
-    found = store.extents(table, stream)
+    found = store.extents([table], stream)[table]
     return {partition: extent.last_offset for (log, partition), extent in found.items() if log == topic}
 
 

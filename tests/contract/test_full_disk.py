@@ -32,14 +32,14 @@ def test_a_full_disk_is_no_store_without_rows(disk: SmallDisk) -> None:
     with ClickHouseServer(disk.path / "data") as server, closing(open_store(server.url)) as store:
         assert isinstance(store, ClickHouseStore)
         store.migrate()
-        assert dict(store.extents("totals", "log")) == {}
+        assert dict(store.extents(["totals"], "log")["totals"]) == {}
         assert disk.fill()
         with pytest.raises(StoreUnavailable):
-            store.extents("totals", "log")
+            store.extents(["totals"], "log")
         with pytest.raises(StoreUnavailable):
             store.migrate()
         disk.free()
-        assert dict(store.extents("totals", "log")) == {}
+        assert dict(store.extents(["totals"], "log")["totals"]) == {}
 
 
 class Client:

@@ -68,9 +68,9 @@ def test_a_worker_needs_to_read_and_to_add_rows_alone(dsn: Dsn, service_name: st
         store.migrate()
         block = gcpu(service_name, [("a.f", T0, 3)], offset=7)
         store.insert("gcpu", block, token="t")
-        store.insert("gcpu", block, token="t", asked_at=store.extents("gcpu", STREAM).asked_at)
+        store.insert("gcpu", block, token="t", asked_at=store.extents(["gcpu"], STREAM)["gcpu"].asked_at)
         assert total_samples(store, service_name) == 3
-        assert store.extents("gcpu", STREAM, service_name)["profiles", 0].last_offset == 7
+        assert store.extents(["gcpu"], STREAM, service_name)["gcpu"]["profiles", 0].last_offset == 7
 
 
 def test_no_statement_is_sent_where_nothing_is_missing(dsn: Dsn, monkeypatch: pytest.MonkeyPatch) -> None:

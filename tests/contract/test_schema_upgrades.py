@@ -121,7 +121,7 @@ def assert_readable(store: Store, service: str, tables: Iterable[Table], turns: 
     assert store.series(SeriesQuery("gcpu", service, *span, 60.0)).totals.sum() == 1
     assert store.series(SeriesQuery("setup", service, *span, 60.0)).samples.size
     assert store.counts(StackQuery(service, span, span)).stacks == (("x",),)
-    assert store.extents("totals", service) == {(service, 1): Extent(1)}
+    assert store.extents(["totals"], service)["totals"] == {(service, 1): Extent(1)}
     for table in tables:
         if "time" in COLUMNS[table] and table != "metrics":
             has_service = "service" in COLUMNS[table]

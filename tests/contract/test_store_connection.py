@@ -79,7 +79,7 @@ def test_a_store_that_went_away_is_unavailable() -> None:
     for call in (
         store.migrate,
         lambda: store.insert("gcpu", gcpu("s", [("a.f", T0, 1)]), token="t"),
-        lambda: store.extents("gcpu", STREAM),
+        lambda: store.extents(["gcpu"], STREAM),
         lambda: store.series(SeriesQuery("gcpu", "s", T0, T0 + MINUTE, MINUTE)),
         lambda: store.counts(StackQuery("s", (T0, T0 + 1), (T0 + 1, T0 + 2))),
         lambda: store.rows(RowQuery("changes", "s", T0, T0 + 1)),

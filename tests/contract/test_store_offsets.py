@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from typing import Any
 
-import clickhouse_connect
 import pytest
+from clickhouse_connect.driver.exceptions import DatabaseError
 
 from pipeline.model import Stratum
 from pipeline.model.errors import StoreUnavailable
+from pipeline.storage.clickhouse import ClickHouseStore
 from pipeline.storage.interface import COUNTED, CountTable, Extent, Store, UsageQuery
-from pipeline.storage.queries import EXTENTS
 from tests.contract.rows import (
     LATE_S,
     MINUTE,
@@ -62,23 +61,36 @@ def test_extents_of_a_service_say_until_when_each_partition_has_data(
         store.insert(table, block(service_name, time, partition=partition, offset=offset, stream=stream))
     store.insert(table, block(other, T0 + 9 * MINUTE, offset=8, stream=stream))
     store.insert(table, {**block(service_name, T0, offset=2, stream=stream), "topic": ["metrics"]})
-    assert store.extents(table, stream, service_name) == {
+    assert store.extents([table], stream, service_name)[table] == {
         ("profiles", 0): Extent(7, T0 + 2 * MINUTE),
         ("profiles", 3): Extent(1, T0),
         ("metrics", 0): Extent(2, T0),
     }
-    assert store.extents(table, stream, other) == {("profiles", 0): Extent(8, T0 + 9 * MINUTE)}
-    assert store.extents(table, stream)["profiles", 0] == Extent(8)
-    assert store.extents("gcpu", stream, service_name) == {}
-    assert store.extents(table, "another log", service_name) == {}
+    assert store.extents([table], stream, other)[table] == {("profiles", 0): Extent(8, T0 + 9 * MINUTE)}
+    assert store.extents([table], stream)[table]["profiles", 0] == Extent(8)
+    assert store.extents(["gcpu"], stream, service_name)["gcpu"] == {}
+    assert store.extents([table], "another log", service_name)[table] == {}
 
 
-def test_last_offsets_are_read_from_a_projection(sql_store: Store, dsn: str, service_name: str) -> None:
+def test_last_offsets_are_read_from_a_projection(sql_store: ClickHouseStore, service_name: str) -> None:
     sql_store.insert("gcpu", gcpu(service_name, [("a.f", T0, 1)], stream=service_name))
-    with closing(clickhouse_connect.get_client(dsn=dsn, autogenerate_session_id=False)) as client:
-        values = {"table": "gcpu", "stream": service_name}
-        forced = client.query(EXTENTS["all"], values, settings={"force_optimize_projection": 1})
-    assert ("profiles", 0, 0, 0) in forced.result_rows
+    sql_store._client.set_client_setting("force_optimize_projection", 1)
+    assert sql_store.extents(["gcpu", "totals"], service_name)["gcpu"] == {("profiles", 0): Extent(0)}
+    with pytest.raises(DatabaseError, match="force_optimize_projection"):
+        sql_store.extents(["gcpu"], service_name, service_name)
+
+
+def test_several_tables_answer_at_once(store: Store, service_name: str) -> None:
+    stream = f"stream-{service_name}"
+    store.insert("totals", totals(service_name, [(T0, 1)]) | {"stream": [stream], "last_offset": [4]})
+    store.insert("gcpu", gcpu(service_name, [("a.f", T0, 1)]) | {"stream": [stream], "last_offset": [7]})
+    answer = store.extents(["gcpu", "stacks", "totals"], stream)
+    assert answer == {
+        "gcpu": {("profiles", 0): Extent(7)},
+        "stacks": {},
+        "totals": {("profiles", 0): Extent(4)},
+    }
+    assert store.extents([], stream) == {}
 
 
 @pytest.mark.parametrize("table", COUNTED)
@@ -96,12 +108,12 @@ def test_rows_that_come_late_are_refused_whole(
         "metrics": metrics(service_name, [("latency", T0, 1.0), ("latency", T0 + MINUTE, 1.0)]),
         "requests": requests(service_name, [("v1", "GET /", 0, 1), ("v1", "GET /a", 0, 1)]),
     }[table] | two
-    asked_at = sql_store.extents(table, service_name).asked_at
+    asked_at = sql_store.extents([table], service_name)[table].asked_at
     with pytest.raises(StoreUnavailable, match="in_time"):
         sql_store.insert(table, block, token="t", asked_at=asked_at - LATE_S - 1)
-    assert sql_store.extents(table, service_name) == {}
+    assert sql_store.extents([table], service_name)[table] == {}
     sql_store.insert(table, block, token="t", asked_at=asked_at - LATE_S / 2)
-    assert sql_store.extents(table, service_name)["profiles", 0] == Extent(0)
+    assert sql_store.extents([table], service_name)[table]["profiles", 0] == Extent(0)
 
 
 def test_usage_is_what_totals_counted_of_a_partition(store: Store, service_name: str) -> None:
@@ -145,4 +157,4 @@ def test_usage_is_what_totals_counted_of_a_partition(store: Store, service_name:
 
 def test_a_table_without_offsets_is_refused(store: Store) -> None:
     with pytest.raises(ValueError, match="changes does not keep offsets"):
-        store.extents("changes", STREAM)  # type: ignore[arg-type]
+        store.extents(["changes"], STREAM)  # type: ignore[list-item]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from typing import Any, cast
@@ -23,6 +23,7 @@ from pipeline.storage.clickhouse import ClickHouseStore
 from pipeline.storage.connect import open_store
 from pipeline.storage.interface import (
     COUNTED,
+    CountTable,
     Extent,
     Extents,
     RowQuery,
@@ -206,10 +207,10 @@ def test_who_is_overtaken_again_and_again_pauses(shared_store: Store, service_na
     count = 0
 
     class Contended(Frozen):
-        def extents(self, *arguments: Any) -> Extents:
+        def extents(self, tables: Collection[CountTable], *_: Any) -> dict[CountTable, Extents]:
             nonlocal count
             count += 1
-            return Extents({("profiles", 0): Extent(count % 7)}, time.time())
+            return dict.fromkeys(tables, Extents({("profiles", 0): Extent(count % 7)}, time.time()))
 
     contended = stage(Contended(shared_store, 0, lambda: None), service_name)
     with pytest.raises(StoreUnavailable, match="round after round"):

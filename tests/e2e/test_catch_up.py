@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
 
 def test_workers_that_were_away_for_hours_report_what_they_would_have() -> None:
     done: list[str] = []
-    request = CatchUpRequest(services=2, hours=3.0, hosts=3, processes=2)
+    request = CatchUpRequest(services=2, hours=3.0, hosts=2, processes=2)
     found = run_catch_up(request, lambda doing, _share: done.append(doing))
     assert found.passed, found
     assert (found.skipped, found.copies) == (0, 0)

@@ -235,8 +235,8 @@ def test_a_hostile_name_is_a_name(shared_store: Store, service_name: str, name: 
         )
         assert [(row["service"], row["id"]) for row in rows] == [(owner, f"{owner}{name}")]
         assert shared_store.rows(RowQuery("changes", owner, T0, T0 + 1, equal={"id": name})) == []
-        assert shared_store.extents("gcpu", f"{owner}{name}") == {(name, 0): Extent(0)}
-        assert (f"{name}'", 0) not in shared_store.extents("gcpu", STREAM)
+        assert shared_store.extents(["gcpu"], f"{owner}{name}")["gcpu"] == {(name, 0): Extent(0)}
+        assert (f"{name}'", 0) not in shared_store.extents(["gcpu"], STREAM)["gcpu"]
 
 
 def test_a_hostile_column_is_refused(shared_store: Store) -> None:

@@ -43,7 +43,7 @@ def assert_new_partitions_are_counted(broker: str, store: Store, sent: Ends, fir
     stream = stream_of(broker)
     ledger = {
         partition: extent.last_offset + 1
-        for (topic, partition), extent in store.extents("totals", stream).items()
+        for (topic, partition), extent in store.extents(["totals"], stream)["totals"].items()
         if topic == "profiles"
     }
     assert ledger == sent

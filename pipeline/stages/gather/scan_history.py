@@ -53,7 +53,8 @@ class ScanHistory:
         state = ServiceProgress()
         for topic, table in SCANNED_TOPICS.items():
             last_s = self._window_s if topic == "profiles" else 0.0
-            for partition, extent in self._store.extents(table, self._streams[topic], service).items():
+            extents = self._store.extents([table], self._streams[topic], service)[table]
+            for partition, extent in extents.items():
                 if partition[0] == topic:  # a replay's progress counts as that of the topic it went to
                     state.restore(partition, extent.last_time + last_s, now)
         earliest = min(step.earliest for step in progress)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from pipeline.storage.interface import CountTable, RowQuery, Store
+from pipeline.storage.interface import CountTable, Extents, RowQuery, Store
 
 SCANNED_TOPICS: Mapping[str, CountTable] = {"profiles": "totals", "metrics": "metrics"}
 """The topics (logical names) that scans look at, with the table that covers no more than others do."""
@@ -58,7 +58,7 @@ def streams_of(
         older = (
             topic in COUNTED_TOPICS
             and topic not in of_topics
-            and any(of_topic == topic for of_topic, _ in store.extents(COUNTED_TOPICS[topic], cluster))
+            and any(of_topic == topic for of_topic, _ in _extents(store, COUNTED_TOPICS[topic], cluster))
         )
         streams[key] = cluster if older else "/".join(part for part in (cluster, *identity) if part)
         new.append(
@@ -86,7 +86,7 @@ def stored_up_to(store: Store, stream: str, topic: str, partitions: Iterable[int
     """Return where reading goes on by what was counted, or noted as done with; 0 where there is nothing."""
     noted = noted_positions(store, stream, topic)
     table = COUNTED_TOPICS.get(topic)
-    extents = store.extents(table, stream) if table else {}
+    extents = _extents(store, table, stream) if table else {}
     counted = {partition: extent.last_offset for (log, partition), extent in extents.items() if log == topic}
     return {p: max(counted.get(p, -1), noted.get(p, -1)) + 1 for p in partitions}
 
@@ -101,3 +101,7 @@ def position_columns(stream: str, topic: str, last: Mapping[int, int], now: floa
         "time": [now] * size,
         "last_offset": list(last.values()),
     }
+
+
+def _extents(store: Store, table: CountTable, stream: str) -> Extents:
+    return store.extents([table], stream)[table]

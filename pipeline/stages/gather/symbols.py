@@ -177,4 +177,5 @@ def is_noted(store: Store, service: str, version: str) -> bool:
 
 def was_counted(store: Store, stream: str, service: str) -> bool:
     """Return whether anything was counted or scanned of a service before."""
-    return bool(store.extents("totals", stream, service)) or bool(store.rows(RowQuery("scans", service)))
+    counted = store.extents(["totals"], stream, service)["totals"]
+    return bool(counted) or bool(store.rows(RowQuery("scans", service)))

@@ -144,7 +144,7 @@ def test_a_repeated_token_of_another_table_is_another_insert(table: CountTable) 
     store = ArrayStore()
     store.insert("totals", totals("s", [(T0, 1)]), token="t")
     store.insert("gcpu", gcpu("s", [("a.f", T0, 1)]), token="t")
-    assert store.extents(table, "stream-a") == {("profiles", 0): Extent(0)}
+    assert store.extents([table], "stream-a")[table] == {("profiles", 0): Extent(0)}
 
 
 @given(

@@ -16,7 +16,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from pipeline.commands.doctor import ask_worker
 from pipeline.model.errors import BrokerUnavailable, ConfigError, StoreUnavailable
 from pipeline.storage.arrays import ArrayStore
-from pipeline.storage.interface import Extents
+from pipeline.storage.interface import CountTable, Extents
 from pipeline.telemetry.metrics import METRICS, Sample, Telemetry, exposition
 from pipeline.worker.checks import StoreCheck
 from pipeline.worker.health import CHECK_S, LONGEST_CALL_S, Health, HealthServer, health_address
@@ -239,10 +239,10 @@ def test_a_store_that_hangs_keeps_one_thread_and_is_well_when_it_answers() -> No
     asked: list[int] = []
 
     class Hanging(ArrayStore):
-        def extents(self, *_: Any) -> Extents:
+        def extents(self, *_: Any) -> dict[CountTable, Extents]:
             asked.append(1)
             release.wait(60)
-            return Extents({}, 0.0)
+            return {}
 
     async def scenario() -> None:
         check = StoreCheck(Hanging())
@@ -267,7 +267,7 @@ def test_a_store_that_hangs_keeps_one_thread_and_is_well_when_it_answers() -> No
 
 def test_a_store_check_says_what_the_store_says() -> None:
     class Away(ArrayStore):
-        def extents(self, *_: Any) -> Extents:
+        def extents(self, *_: Any) -> dict[CountTable, Extents]:
             raise StoreUnavailable("too many parts")
 
     async def scenario() -> None:

@@ -103,6 +103,7 @@ def test_after_how_many_periods_a_look_reports(
     assert found.is_small(one, rise) == small
 
 
+@pytest.mark.slow
 def test_what_is_foreseen_is_what_looks_find() -> None:
     """90 of 100 are foreseen; half of the rise is found far less often."""
     found, half = 0, 0

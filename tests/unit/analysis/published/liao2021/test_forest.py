@@ -68,6 +68,7 @@ def test_the_slower_request_has_the_largest_effect() -> None:
     assert np.isnan(found.p)
 
 
+@pytest.mark.slow
 def test_the_chance_of_an_r_squared_is_that_of_equal_releases() -> None:
     rng = np.random.default_rng(2)
     bursts = 60.0 * (

@@ -88,6 +88,7 @@ def test_a_whitened_fit_is_closer_to_the_truth() -> None:
     assert squares[0] < 0.3 * squares[1]
 
 
+@pytest.mark.slow
 def test_slow_noise_hides_no_type() -> None:
     """Of twelve types one costs 5 % of the metric more, under noise of 5 % that lasts for ten periods."""
     first = 0
