@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
@@ -20,8 +21,13 @@ MAX_WEIGHT = 2**62
 MAX_DEPTH = 100_000
 """Most frames of a stack that a table spells out: some kilobytes may stand for any number of frames."""
 
-COUNTS = ("samples", "sample", "events")
-"""Types of values that count samples of a CPU."""
+TIME_UNITS: Mapping[str, float] = {
+    "nanoseconds": 1e9,
+    "microseconds": 1e6,
+    "milliseconds": 1e3,
+    "seconds": 1.0,
+}
+"""Unit of time → how many of it are a second."""
 
 Stack = tuple[str, ...]
 """Frames, root first, each as ``agents.profiles.formats.frames`` spells it."""
@@ -38,6 +44,7 @@ class Measure:
     type: str = "samples"
     unit: str = "count"
     period: float = 0.0
+    period_type: str = field(default="", compare=False)  # what the sampler's period is of, as the file says
 
     @property
     def per_sample(self) -> float:
@@ -77,6 +84,7 @@ class Reading:
     measure: Measure
     records: Iterator[Record]
     recorded: Recorded = Recorded()
+    left_out: Counter[str] = field(default_factory=Counter)  # other values → samples, once all is read
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +96,7 @@ class StackSamples:
     invalid: int = 0  # lines or records that hold no stack with its count
     first_invalid: str = ""  # where and what the first of them is
     measure: Measure = field(default_factory=Measure)
+    left_out: Mapping[str, int] = field(default_factory=dict)  # other values or events → samples of them
 
     @property
     def samples(self) -> int:
@@ -156,6 +165,12 @@ def read_profile(format_: Format, source: ProfileSource, value: str = "") -> Rea
     except Damaged as damage:
         return Reading(Measure(), iter((Invalid(str(damage)),)))
     return replace(reading, records=_until_damage(reading.records))
+
+
+def named_counts(counts: Mapping[str, int]) -> str:
+    """Return names with their counts as one text, the largest first."""
+    largest = sorted(counts.items(), key=lambda item: -item[1])
+    return ", ".join(f"{count} {name}" for name, count in largest)
 
 
 def choose_value(names: Iterable[str], wanted: str, usual: str) -> str:
