@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.cluster.hierarchy import DisjointSet
 
 from pipeline.analysis.dedup.constraints import may_be_one
 from pipeline.analysis.dedup.links import Link
@@ -180,6 +179,8 @@ class _Groups:
     """Disjoint sets of regressions, of which no two that hold a reported event become one."""
 
     def __init__(self, size: int, events: Sequence[str], gcpu: BoolArray) -> None:
+        from scipy.cluster.hierarchy import DisjointSet  # slow to import, and dedup starts with this module
+
         self._sets = DisjointSet(range(size))
         self._first: dict[str, int] = {}  # event → the first of it
         for row, event in enumerate(events):

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy import stats
 
 from pipeline.experiments.trials.choice import Choice, ChoiceConfig, choose
 from pipeline.experiments.trials.covariate import Adjustment, Covariate, adjust
@@ -136,6 +135,8 @@ def judge_trials(
             judged.append(_undecided(name, bounds[name], sides, prepared))
     if not judged:
         return []
+    from scipy import stats  # slow to import, and every worker of rootcause imports this module
+
     adjusted = stats.false_discovery_control([verdict.measured.p_value for verdict in judged])
     return [_decided(verdict, float(p_value)) for verdict, p_value in zip(judged, adjusted, strict=True)]
 

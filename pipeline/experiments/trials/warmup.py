@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import signal, special
+from scipy import special
 
 from pipeline.model import FloatArray, IntArray
 
@@ -42,6 +42,8 @@ def warm_up_points(values: FloatArray) -> IntArray:
 
 
 def _of_equal_length(values: FloatArray) -> IntArray:
+    from scipy import signal  # slow to import, and every worker of rootcause imports this module
+
     points = values.shape[1]
     span = max(SHORTEST_SPAN, SPAN_SHARE * points)
     half = points // 2
@@ -78,5 +80,7 @@ def discard_warm_up(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArra
 
 def _average(values: FloatArray, weight: float) -> FloatArray:
     """Return the exponential moving average along rows, begun at 0: (rows, values)."""
+    from scipy import signal
+
     result: FloatArray = signal.lfilter([weight], [1.0, weight - 1.0], values, axis=1)
     return result

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.special import ndtri_exp, xlogy
-from scipy.stats import norm
-from scipy.stats import t as student
+from scipy.special import ndtr, ndtri, ndtri_exp, stdtrit, xlogy
 
 from pipeline.analysis.statistics.always_valid import p_values, radius, tightest_at
 from pipeline.model import BoolArray, FloatArray
@@ -118,7 +116,7 @@ class _Scale:
     def p_values(self, z: FloatArray) -> FloatArray:
         """Return one-sided p-values of standard normal deviates."""
         if self.rho is None:
-            chances: FloatArray = norm.sf(z)
+            chances: FloatArray = ndtr(-z)
             return chances
         return p_values(z, self.information, self.rho)
 
@@ -132,11 +130,11 @@ def _scale(contrast: Contrast, config: GcpuCompareConfig, threshold: FloatArray,
         information = np.maximum(1.0 / contrast.error**2, 1e-300)
     alpha = config.alpha / max(tested, 1)
     degrees = np.maximum(contrast.degrees_of_freedom, 0.1)
-    single = student.isf(1 - config.power, degrees)
+    single = -stdtrit(degrees, 1 - config.power)
     rho = None
     if config.sequential:
         # As much as a test of its own would need, and half of it again.
-        needed = 1.5 * ((norm.isf(alpha) + norm.isf(1 - config.power)) / threshold) ** 2
+        needed = 1.5 * ((ndtri(alpha) + ndtri(1 - config.power)) / threshold) ** 2
         rho = tightest_at(needed, alpha)
     critical = _quantile(alpha, information, rho, degrees)
     return _Scale(information, rho, degrees, critical, single)
@@ -146,10 +144,10 @@ def _quantile(
     alpha: float, information: FloatArray, rho: FloatArray | None, degrees_of_freedom: FloatArray
 ) -> FloatArray:
     """Return the standard errors that chance exceeds with a probability, at one look or at all looks."""
-    once: FloatArray = student.isf(alpha, degrees_of_freedom)
+    once: FloatArray = -stdtrit(degrees_of_freedom, alpha)
     if rho is None:
         return once
-    always: FloatArray = radius(information, rho, alpha) * once / norm.isf(alpha)
+    always: FloatArray = radius(information, rho, alpha) * once / -ndtri(alpha)
     return always
 
 
@@ -160,6 +158,8 @@ def _standard(contrast: Contrast) -> FloatArray:
     counts too (Barndorff-Nielsen, Biometrika 73, 1986), brought from Student's distribution to the normal.
     Both shares are the change apart and, on average, what was sampled: error and exposure are of that level.
     """
+    from scipy.stats import t as student  # slow to import, and the dashboard and a worker import this module
+
     weight = contrast.exposure / np.maximum(contrast.exposure.sum(axis=1, keepdims=True), 1e-300)
     baseline = np.clip(contrast.share - contrast.change * weight[:, 1], 0.0, 1.0)
     candidate = np.clip(baseline + contrast.change, 0.0, 1.0)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
 from pipeline.releases.requests.costs import DRAWS, CostComparison, compare_costs
 from pipeline.releases.requests.periods import FEWEST_PERIODS, NotCompared, Releases
@@ -112,6 +112,8 @@ def judge_metrics(
         except NotCompared as error:
             results[name] = error
     compared = {name: result for name, result in results.items() if not isinstance(result, NotCompared)}
+    from scipy import stats  # slow to import, and every worker of the stage releases imports this module
+
     chances = stats.false_discovery_control([result.p for result in compared.values()]) if compared else []
     return results, {
         name: (result, float(p)) for (name, result), p in zip(compared.items(), chances, strict=True)

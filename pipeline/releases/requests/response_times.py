@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
 from pipeline.analysis.statistics.long_run_noise.autoregression import memory
 from pipeline.model import FloatArray
@@ -77,6 +77,8 @@ def log_evidence(shifts: Shifts, sign: FloatArray) -> FloatArray:
     gain = np.maximum(gain + np.log(2.0) + special.log_ndtr(ahead * np.sqrt(shrunk)), 0.0)
     shifted = np.zeros(len(comparable), dtype=np.bool_)
     if comparable.any():
+        from scipy import stats  # slow to import, and every worker of the stage releases imports this module
+
         shifted[comparable] = (
             stats.false_discovery_control(2.0 * special.ndtr(-np.abs(z[comparable]))) <= _FALSE_SHIFTS
         )

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from pipeline.analysis.statistics.dispersion import between_senders, between_windows
 from pipeline.model import SeriesKey, StackMatrix, StrataMatrix
@@ -172,7 +172,7 @@ def _lacking(stacks: StackMatrix, compared: bool, dispersion: float, width_s: fl
     if not compared:
         return ""
     variance = dispersion * _AS_SHARE * (1 - _AS_SHARE) * (1 / before + 1 / after)
-    hidden = float(norm.isf((1 - SURE) / 2)) * variance**0.5
+    hidden = -float(ndtri((1 - SURE) / 2)) * variance**0.5
     if hidden <= _TOO_COARSE:
         return ""
     return (

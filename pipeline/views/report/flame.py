@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from pipeline.model import FloatArray, StackMatrix
 
@@ -42,7 +42,7 @@ class Noise:
         # A frame without samples counts as one sample: it may have been missed by chance.
         share = np.maximum(share, 1.0 / (before + after))
         variance = self.dispersion * share * (1.0 - share) * (1.0 / before + 1.0 / after)
-        reach = float(norm.isf((1.0 - SURE) / 2.0 / max(1, self.drawn)))
+        reach = -float(ndtri((1.0 - SURE) / 2.0 / max(1, self.drawn)))
         bounds: FloatArray = reach * np.sqrt(variance)
         return bounds
 
