@@ -120,7 +120,7 @@ def _check(parsed: StackSamples, held: str, *, asked: bool) -> None:
     if not asked and not clock_of(measure):
         raise ConfigError(
             f"counts {measure.type} ({measure.unit}), which is no CPU: --value {measure.type} takes it "
-            f"all the same"
+            f"all the same{f'; there are {named_counts(parsed.left_out)}' if parsed.left_out else ''}"
         )
     if not measure.per_sample:
         raise ConfigError(
