@@ -9,7 +9,7 @@ from itertools import chain, islice
 from typing import NamedTuple, Protocol
 
 from agents.profiles.formats.foreign import name_foreign
-from agents.profiles.formats.source import Damaged, ProfileSource
+from agents.profiles.formats.source import Damaged, ProfileSource, whole_lines
 from pipeline.model.errors import ConfigError
 
 AUTO = "auto"
@@ -28,6 +28,15 @@ TIME_UNITS: Mapping[str, float] = {
     "seconds": 1.0,
 }
 """Unit of time → how many of it are a second."""
+
+_LEAST_VALID = 0.9
+"""Share of the first records that have to be samples."""
+
+_STRAY = 2
+"""Records that are no samples in a file of few, if as many are."""
+
+_GENERAL = "collapsed"
+"""Format that every line of stacks is of: it gives way to those that say more of a line."""
 
 Stack = tuple[str, ...]
 """Frames, root first, each as ``agents.profiles.formats.frames`` spells it."""
@@ -112,7 +121,7 @@ class Format(Protocol):
     """Name of a file's content, for the message about an empty file."""
 
     def recognises(self, head: bytes) -> bool:
-        """Return whether a file is of this format, by its first bytes (``ProfileSource.head``)."""
+        """Return whether a file is of this format, by all of its first bytes (``ProfileSource.head``)."""
 
     def read(self, source: ProfileSource, value: str) -> Reading:
         """Begin to read a file; ``value`` names what to count where a file has several, empty: the usual.
@@ -140,15 +149,20 @@ def find_format(name: str, head: bytes) -> Format:
     """Return a format by its name, for ``auto`` the one that recognises a file by its first bytes.
 
     Raises:
-        ConfigError: there is no such format, or none that recognises the file.
+        ConfigError: there is no such format, or none or several that recognise the file.
     """
     if name == AUTO:
         if about := name_foreign(head):
             raise ConfigError(f"is {about}")
-        for format_ in reversed(_registry.values()):
-            if format_.recognises(head):
-                return format_
-        raise ConfigError(f"is of no format that is known here: {', '.join(_registry)}")
+        takers = [format_ for format_ in reversed(_registry.values()) if format_.recognises(head)]
+        if len(takers) > 1 and takers[-1].name == _GENERAL:  # whose lines other formats have, too
+            takers.pop()
+        if len(takers) == 1:
+            return takers[0]
+        if takers:
+            names = " and ".join(taker.name for taker in takers)
+            raise ConfigError(f"may be of the formats {names}: --format says which")
+        raise ConfigError(f"is of no format that is known here: {', '.join(_registry)}{_likeliest(head)}")
     if name not in _registry:
         raise ConfigError(f"--format: should be one of {', '.join(format_names())}, not {name!r}")
     return _registry[name]
@@ -201,6 +215,32 @@ def joined(locations: Sequence[Stack | None]) -> Stack | None:
         return None
     frames = tuple(islice(chain.from_iterable(frames or () for frames in locations), MAX_DEPTH + 1))
     return frames[::-1] if len(frames) <= MAX_DEPTH else None
+
+
+def mostly_samples(records: Sequence[Record]) -> bool:
+    """Return whether the records of a file's beginning show its format: nearly all of them are samples."""
+    samples = sum(isinstance(record, Sample) for record in records)
+    invalid = len(records) - samples
+    return samples > 0 and invalid <= max((1 - _LEAST_VALID) * len(records), min(_STRAY, samples))
+
+
+def _likeliest(head: bytes) -> str:
+    """Return the end of an error about a text: the format of which most records are stacks with a caller."""
+    if b"\0" in head:
+        return ""
+    shares: dict[str, tuple[int, int]] = {}
+    for name, format_ in _registry.items():
+        try:
+            records = list(read_profile(format_, ProfileSource.of(whole_lines(head))).records)
+        except ConfigError:
+            continue
+        stacks = sum(isinstance(record, Sample) and len(record.stack) > 1 for record in records)
+        shares[name] = (stacks, len(records))
+    name = max(shares, key=lambda name: shares[name][0] / max(shares[name][1], 1))
+    stacks, total = shares[name]
+    if not stacks:
+        return ""
+    return f"; the likeliest is {name}, as which {stacks} of its first {total} records are stacks"
 
 
 def _until_damage(records: Iterator[Record]) -> Iterator[Record]:

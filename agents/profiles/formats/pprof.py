@@ -89,15 +89,16 @@ class PprofFormat:
     def recognises(self, head: bytes) -> bool:
         """Take a message of a profile's fields: types of values, or else samples or two kinds of tables."""
         tables: set[int] = set()
-        samples = 0
+        samples, typed = 0, False
         for number, wire, content in walk_fields(head):
             if number not in _WIRES or _WIRES[number] != wire:
                 return False
-            if number == 1 and content:
-                return _is_value_type(content)
+            if number == 1 and content and not _is_value_type(content):
+                return False
+            typed |= number == 1 and bool(content)
             samples += number == 2 and _is_sample(content)  # libdatadog writes all of them before any table
             tables.add(number)
-        return samples > 1 or len(tables & {3, 4, 5, 6}) > 1
+        return typed or samples > 1 or len(tables & {3, 4, 5, 6}) > 1
 
     def read(self, source: ProfileSource, value: str) -> Reading:
         """Read one value: ``value`` by type, else the one that ``usual_value`` chooses."""
