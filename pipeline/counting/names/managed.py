@@ -33,7 +33,7 @@ MANAGED: tuple[NameRule, ...] = (
             (r"\$\$Lambda\$([A-Za-z_]\w*(?:\$[A-Za-z_]\w*)*?)(?:\$\d+)*[./+]0x[0-9a-fA-F]+", r"$$Lambda$\1"),
             (
                 r"\$\$Lambda(?:\$(?:0x)?[0-9a-fA-F]+(?=[/.+]|$))?"
-                r"(?:/(?:0x)?[0-9a-fA-F]+(?=[./(]|$)|[.+]0x[0-9a-fA-F]+)?",
+                r"(?:/(?:0x)?[0-9a-fA-F]+(?=[./(]|$)|[.+]0x[0-9a-fA-F]+|\.\d{5,}(?=\.|$))?",
                 "$$Lambda",
             ),
         ),
@@ -42,13 +42,13 @@ MANAGED: tuple[NameRule, ...] = (
         "hidden-class",
         "Java",
         # the address or number of a hidden class
-        ("/", "+0x", ".0x"),
+        ("/", "+0x", ".0x", "LambdaForm$"),
         cut(
             (r"(?<=[\w$])[/.+]0x[0-9a-fA-F]{6,16}(?=[./(]|$)", ""),
-            (r"(LambdaForm\$\w+)/\d+(?=[./(]|$)", r"\1"),
+            (r"(LambdaForm\$\w+)(?:/\d+|\.\d{5,})(?=[./(]|$)", r"\1"),
             (r"(?<=[\w$])/\d{8,}(?=\.|$)", ""),
         ),
-        sign=r"[/.+]0x|/\d",
+        sign=r"[/.+]0x|/\d|LambdaForm\$\w+\.\d",
     ),
     NameRule(
         "signature",

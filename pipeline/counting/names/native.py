@@ -51,6 +51,7 @@ def _with_rust_signs(name: str) -> str:
     plain = _RUST_ESCAPE.sub(lambda found: _RUST_ESCAPES[found[0]], name)
     if plain == name:
         return name
+    plain = plain.replace("`_<", "`<")
     return re.sub(r"(?<=[\w>\]])\.\.(?=[\w<])", "::", plain).removeprefix("_" if plain[1:2] == "<" else "")
 
 

@@ -112,6 +112,8 @@ JAVA = {
     "com.acme.Shop$$anonfun$1.apply": "com.acme.Shop$$anonfun$1.apply",
     "com.acme.ShopKt$total$1.invokeSuspend": "com.acme.ShopKt$total$1.invokeSuspend",
     "com.acme.Job$_run_closure1.doCall": "com.acme.Job$_run_closure1.doCall",
+    "com.acme.Shop$$Lambda$17.872627152.run": "com.acme.Shop$$Lambda.run",
+    "java.lang.invoke.LambdaForm$MH.1234567.invoke": "java.lang.invoke.LambdaForm$MH.invoke",
     "com.acme.Shop.total-3k1NxZ8": "com.acme.Shop.total-3k1NxZ8",
     "com.acme.Shop$ByteBuddy$AbC12x.total": "com.acme.Shop$ByteBuddy.total",
     "com.acme.Shop_$$_jvst4f5_0.total": "com.acme.Shop_$$_javassist.total",
@@ -173,6 +175,8 @@ RUST = {
     "shop[a1b2c3d4e5f60718]::cart::add": "shop::cart::add",
     "shop::cart::add": "shop::cart::add",
     "shop::cart::add::_$u7b$$u7b$closure$u7d$$u7d$::h0123456789abcdef": "shop::cart::add",
+    "rg`_$LT$shop..Cart$u20$as$u20$core..ops..Add$GT$::add::h0123456789abcdef": "rg`shop::Cart::add",
+    "rg`core::slice::sort<T>": "rg`core::slice::sort",
     "shop::hash::h0123": "shop::hash::h0123",
 }
 MANGLED = {
