@@ -20,7 +20,7 @@ from pipeline.model.errors import ConfigError
 from pipeline.model.units import counted
 
 if TYPE_CHECKING:  # scipy takes a second to load; a wrong option should be refused at once
-    from agents.experiments.benchmarks import BenchmarkChange, BenchmarkHistory
+    from agents.experiments.benchmarks import BenchmarkChange, BenchmarkHistory, RunsReading
     from agents.source.changes import Commit
 
 _EXAMPLES = """\b
@@ -66,6 +66,12 @@ def watch(
     ),
     threshold: float = option(0.0, least=0, help="Smallest relative change that is shown."),
     alpha: float = option(0.05, above=0, most=0.5, help="Share of false alarms among the reported changes."),
+    in_order: bool = option(help="The files are given oldest first, those of a folder by name."),
+    across: tuple[str, ...] = option(
+        metavar="LABEL",
+        help="Judge results together that differ in this label, such as host_name; without it, each of its "
+        "values has series of its own.",
+    ),
     as_json: bool = json_option("a change"),
 ) -> int:
     """Find the commits that made benchmarks slower or faster, for good.
@@ -73,8 +79,11 @@ def watch(
     PATH is a file of results, or a folder that holds some: of pytest-benchmark, Google Benchmark, JMH,
     hyperfine, asv, criterion (estimates.json, cargo-criterion, critcmp), Go (go test -bench), or in bencher
     format. A file's commit is what it says, or else a commit's id in its name or a folder's. Several files of
-    one commit are repetitions. Without --repo commits are in the order of the times that files say, or else
-    as given.
+    one commit are repetitions. Without --repo or --in-order, commits are in the order of the times that files
+    say, of the numbers in their names, or as given if that is not alphabetical; else the command ends.
+
+    Results are compared with those of the same machine, environment, interpreter, package, mode and version,
+    as far as the format says them.
 
     Each benchmark is a series over commits; single outliers are passed over, and eight commits are the fewest
     in which a change is seen. What lies between the last commit with the old level and the first with the new
@@ -84,45 +93,119 @@ def watch(
     """
     from agents.experiments.benchmarks import arrange, find_changes, read_results
 
+    if repo and in_order:
+        raise click.UsageError("--in-order: --repo gives the order")
     commits = _commits(repo, branch) if repo else []
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("reading results", total=None)
         reading = read_results(paths, lambda: progress.advance(task))
-    if reading.unknown:
-        print_note(f"passed over {counted(len(reading.unknown), 'file')} without results")
-    if reading.invalid:
-        print_note(f"passed over {counted(reading.invalid, 'record')} without a measurement")
-    history = arrange(reading.runs, [commit.sha for commit in commits])
+    history = arrange(
+        reading.runs, [commit.sha for commit in commits], in_order=in_order, across=frozenset(across)
+    )
+    left_out = _left_out(reading, history, last)
     if repo:
-        _check_found(history, {run.commit for run in reading.runs}, branch)
+        left_out |= _unlisted(history, reading, branch)
+    _print_left_out(left_out, history, last)
+    if history.order.basis == "given" and not in_order and len(history.commits) > 1:
+        print_note("commits are in the order in which files are given; --repo has theirs")
+    if history.order.is_disputed:
+        print_note(
+            "commits are ordered by the times of runs; numbers in names say otherwise (--repo decides)"
+        )
+    if reading.dirty:
+        print_note(f"{counted(reading.dirty, 'file')} measured with changes that were not committed")
     changes = find_changes(history.series, alpha=alpha, threshold=threshold)
     if last:
         changes = [change for change in changes if change.last >= len(history.commits) - last]
     position = {commit.sha: number for number, commit in enumerate(commits)}
     shown = [(change, _suspects(change, history, commits, position)) for change in changes]
     if as_json:
-        print_json_lines(_to_json(*row, history) for row in shown)
+        print_json_lines({**_to_json(*row, history), "left_out": left_out} for row in shown)
     else:
+        benchmarks = len({(series.name, series.unit) for series in history.series})
         title = (
-            f"{counted(len(shown), 'change')} in {counted(len(history.series), 'benchmark')} "
+            f"{counted(len(shown), 'change')} in {counted(benchmarks, 'benchmark')} "
             f"over {counted(len(history.commits), 'commit')}"
         )
+        if len(history.commits) > 1:
+            title += f", ordered by {_BASES[history.order.basis]}"
         print_table(_COLUMNS, [cells for row in shown for cells in _rows(*row)], title=title)
     return 1 if any(change.worse for change in changes) else 0
+
+
+_BASES = {
+    "repository": "the repository",
+    "given": "their files as given",
+    "commit_times": "the times of commits",
+    "run_times": "the times of runs",
+    "names": "the numbers in names",
+}
+"""What orders commits, by its name in JSON."""
+
+_THINGS = {
+    "files": ("file", " without results"),
+    "invalid": ("record", " without a measurement"),
+    "failed": ("run", " that failed"),
+    "skipped": ("benchmark", " that was skipped"),
+    "aggregate": ("aggregate", " that no level is made of"),
+    "baseline": ("result", " of an earlier run (criterion's baselines and ratios)"),
+    "ambiguous": ("result", " whose name several binaries of tests share"),
+    "commits": ("commit", " that the branch does not have"),
+}
+"""What is passed over, by its name in JSON."""
+
+
+def _left_out(reading: RunsReading, history: BenchmarkHistory, last: int | None) -> dict[str, int]:
+    """Return how many files, entries and series are not judged, by reason, without zeros."""
+    from agents.experiments.benchmarks import is_judged
+
+    counts = {"files": len(reading.unknown), **{str(key): count for key, count in reading.left_out.items()}}
+    counts["short_series"] = sum(not is_judged(series) for series in history.series)
+    counts["ended_series"] = (
+        sum(bool(np.isnan(series.levels[-last:]).all()) for series in history.series) if last else 0
+    )
+    return {name: count for name, count in counts.items() if count}
+
+
+def _unlisted(history: BenchmarkHistory, reading: RunsReading, branch: str) -> dict[str, int]:
+    """Return the number of measured commits that the branch lacks."""
+    named = {run.commit for run in reading.runs if run.results.measurements}
+    if not history.commits:
+        raise ConfigError(f"--repo: {branch} has none of the commits measured: {listed(sorted(named))}")
+    return {"commits": len(named) - len(history.commits)} if len(history.commits) < len(named) else {}
+
+
+def _print_left_out(left_out: Mapping[str, int], history: BenchmarkHistory, last: int | None) -> None:
+    """Print what is not judged, and why.
+
+    Raises:
+        ConfigError: the history is long enough, but no series is: nothing can be said of it.
+    """
+    from agents.experiments.benchmarks import LEAST_COMMITS, changed_labels
+
+    for name, (thing, rest) in _THINGS.items():
+        if name in left_out:
+            print_note(f"passed over {counted(left_out[name], thing)}{rest}")
+    short, total, commits = left_out.get("short_series", 0), len(history.series), len(history.commits)
+    labels = changed_labels(history.series)
+    why = f"results that differ in {listed(labels)} are series of their own (--across LABEL joins them)"
+    if short == total and commits >= LEAST_COMMITS:
+        reason = f"no series has {LEAST_COMMITS} of {commits:,} commits"
+        raise ConfigError(f"{reason}: {why}" if labels else reason)
+    if labels:
+        print_note(f"{why}, and no change between them is judged")
+    if short:
+        print_note(f"{short:,} of {total:,} series not judged, with fewer than {LEAST_COMMITS} commits")
+    if ended := left_out.get("ended_series"):
+        print_note(
+            f"{ended:,} of {total:,} series without a result of the last {counted(last or 0, 'commit')}"
+        )
 
 
 def _commits(repo: Path, branch: str) -> list[Commit]:
     from agents.source.changes import Repository
 
     return Repository(repo).commits_since([], branch, at_most=_MOST_COMMITS)
-
-
-def _check_found(history: BenchmarkHistory, named: set[str], branch: str) -> None:
-    if not history.commits:
-        raise ConfigError(f"--repo: {branch} has none of the commits measured: {listed(sorted(named))}")
-    if len(history.commits) < len(named):
-        missing = len(named) - len(history.commits)
-        print_note(f"passed over {counted(missing, 'commit')} that {branch} does not have")
 
 
 def _suspects(
@@ -150,7 +233,7 @@ _COLUMNS = text_columns(
 def _rows(change: BenchmarkChange, suspects: _Suspects) -> Iterator[tuple[str, ...]]:
     """Yield the cells of a change with its first suspect, and a row of each further suspect."""
     cells: tuple[str, ...] = (
-        change.series.name,
+        change.series.title,
         f"{change.before:.5g} {change.series.unit}".strip(),
         f"{change.after:.5g} {change.series.unit}".strip(),
         f"{change.relative:+.2%}" if np.isfinite(change.relative) else "from 0",
@@ -174,6 +257,8 @@ def _to_json(change: BenchmarkChange, suspects: _Suspects, history: BenchmarkHis
     return {
         "benchmark": change.series.name,
         "unit": change.series.unit,
+        "labels": dict(change.series.labels),
+        "order": history.order.basis,
         "worse": change.worse,
         "before": change.before,
         "after": change.after,

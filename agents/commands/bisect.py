@@ -56,7 +56,9 @@ class _BisectRequest:
     results: Path | None = option(
         help="Read the file that --run leaves instead, in a format of benchmarks watch.",
     )
-    benchmark: str | None = option(metavar="NAME", help="Benchmark to read, of several in --results.")
+    benchmark: str | None = option(
+        metavar="NAME", help="Benchmark to read, of several in --results: its name, or name and unit."
+    )
     threshold: float = option(0.01, least=0, help="Smallest relative step that counts.")
     worse_down: bool = option(help="Lower numbers are worse, as with throughput.")
     confidence: float = option(0.95, above=0.5, under=1, help="Posterior of one commit at which to stop.")

@@ -8,14 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from agents.experiments.benchmarks.history import BenchmarkSeries
+from agents.experiments.benchmarks.series import BenchmarkSeries
 from pipeline.analysis.detect.change_interval import likeliest, posterior, split_profile
-from pipeline.analysis.detect.offline.segment import LevelShift, segment
+from pipeline.analysis.detect.offline.segment import LevelShift, SegmentConfig, segment
 from pipeline.experiments.bisection import suspect_range
 from pipeline.model import FloatArray
 
 _MOST_CORRELATED = 0.9
 """Largest autocorrelation (lag 1) that is used: few points estimate it badly."""
+
+
+LEAST_COMMITS = 2 * SegmentConfig().min_points
+"""Fewest measured commits in which a change is seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,11 @@ class BenchmarkChange:
         return (self.after < self.before) == self.series.more_is_better
 
 
+def is_judged(series: BenchmarkSeries) -> bool:
+    """True if a benchmark was measured at enough commits to see a change."""
+    return int(np.count_nonzero(~np.isnan(series.levels))) >= LEAST_COMMITS
+
+
 def find_changes(
     series: Sequence[BenchmarkSeries],
     *,
@@ -64,7 +73,7 @@ def find_changes(
     threshold: float = 0.0,
     confidence: float = 0.95,
 ) -> list[BenchmarkChange]:
-    """Return the changes of benchmarks, by commit, largest first.
+    """Return the changes of the benchmarks that are judged, by commit, largest first.
 
     Controls the false discovery rate at ``alpha``, since a suite tests many benchmarks.
 
@@ -74,7 +83,7 @@ def find_changes(
         threshold: Relative change that matters.
         confidence: Probability that the change lies between its first and last commit.
     """
-    shifts = [(item, segment(item.levels)) for item in series]
+    shifts = [(item, segment(item.levels)) for item in series if is_judged(item)]
     p_values = [shift.p_value for _, shifts_found in shifts for shift in shifts_found]
     without = sum(not shifts_found for _, shifts_found in shifts)
     adjusted = iter(stats.false_discovery_control(p_values + [1.0] * without).tolist() if p_values else ())

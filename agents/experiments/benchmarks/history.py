@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import numpy as np
-
+from agents.experiments.benchmarks.order import CommitOrder, commit_order
 from agents.experiments.benchmarks.results import (
-    FileResults,
+    BenchmarkRun,
+    LeftOut,
+    Measurement,
     ResultFile,
     commit_of,
     commits_of,
     find_format,
     format_names,
 )
-from pipeline.model import FloatArray
+from agents.experiments.benchmarks.series import (
+    BenchmarkSeries,
+    SeriesIdentity,
+    identified,
+    series_of,
+    titled,
+)
 from pipeline.model.errors import ConfigError, file_errors
 
 HIDDEN_RESULTS = (".asv", ".benchmarks")
@@ -29,39 +36,16 @@ MOST_BYTES = 256 * 1024**2
 
 
 @dataclass(frozen=True, slots=True)
-class BenchmarkSeries:
-    """One benchmark over commits.
-
-    Args:
-        name: Name of the benchmark, with its parameters.
-        unit: Unit of its values.
-        more_is_better: Whether a fall is the regression.
-        levels: (commits,) the median of the repetitions, NaN where it was not run.
-    """
-
-    name: str
-    unit: str
-    more_is_better: bool
-    levels: FloatArray
-
-
-@dataclass(frozen=True, slots=True)
 class BenchmarkHistory:
-    """All benchmarks over the same commits, oldest first; ``commits`` names them by id, or by their file."""
+    """All benchmarks over the same commits."""
 
-    commits: tuple[str, ...]
-    times: FloatArray  # (commits,) epoch seconds, NaN where no file says it
+    order: CommitOrder
     series: tuple[BenchmarkSeries, ...]
 
-
-@dataclass(frozen=True, slots=True)
-class BenchmarkRun:
-    """Results of one file, and the commit that they belong to."""
-
-    path: Path
-    format: str
-    results: FileResults
-    commit: str
+    @property
+    def commits(self) -> tuple[str, ...]:
+        """Ids of the commits, oldest first, or their files where nothing says a commit."""
+        return self.order.commits
 
 
 @dataclass(slots=True)
@@ -72,9 +56,17 @@ class RunsReading:
     unknown: list[Path] = field(default_factory=list)  # files of folders that hold no results
 
     @property
-    def invalid(self) -> int:
-        """Number of entries without a measurement in all files."""
-        return sum(run.results.invalid for run in self.runs)
+    def left_out(self) -> Counter[LeftOut]:
+        """Number of entries without a measurement in all files, by reason."""
+        total: Counter[LeftOut] = Counter()
+        for run in self.runs:
+            total.update(run.results.left_out)
+        return total
+
+    @property
+    def dirty(self) -> int:
+        """Number of files that were measured with changes that were not committed."""
+        return sum(run.results.dirty for run in self.runs)
 
 
 def read_results(paths: Sequence[Path], advance: Callable[[], object] = lambda: None) -> RunsReading:
@@ -95,47 +87,45 @@ def read_results(paths: Sequence[Path], advance: Callable[[], object] = lambda: 
             else:
                 reading.unknown.append(file)
     if not any(run.results.measurements for run in reading.runs):
-        raise ConfigError(f"{', '.join(map(str, paths[:3]))}: no results of {', '.join(format_names())}")
+        counts = ", ".join(f"{count:,} {reason}" for reason, count in reading.left_out.items())
+        raise ConfigError(
+            f"{', '.join(map(str, paths[:3]))}: no results of {', '.join(format_names())}"
+            f"{f'; left out: {counts}' if counts else ''}"
+        )
     return reading
 
 
-def arrange(runs: Sequence[BenchmarkRun], order: Sequence[str] = ()) -> BenchmarkHistory:
-    """Put runs in the order of commits, and the repetitions of one commit together.
+def arrange(
+    runs: Sequence[BenchmarkRun],
+    order: Sequence[str] = (),
+    *,
+    in_order: bool = False,
+    across: Collection[str] = (),
+) -> BenchmarkHistory:
+    """Put runs in the order of commits, and the repetitions of one commit and one identity together.
+
+    Results belong to one series if name, scale of the unit, statistic and all labels are the same.
 
     Args:
-        runs: In the order in which files were named, which decides where nothing else does.
-        order: Ids of commits, oldest first, such as git's. Without it commits are in the order of time, if
-            each file has one. Runs of commits that ``order`` lacks are left out.
+        runs: In the order in which files were named.
+        order: Ids of commits, oldest first, such as git's. Runs of commits that ``order`` lacks are left out.
+        in_order: The runs are in the order of commits.
+        across: Labels in which the results of one series may differ.
+
+    Raises:
+        ConfigError: nothing gives the order of the commits, or no result has a label of ``across``.
     """
-    position = {sha: number for number, sha in enumerate(order)}
+    runs = [run for run in runs if run.results.measurements]
     if order:
+        position = {sha: number for number, sha in enumerate(order)}
         runs = [replace(run, commit=sha) for run in runs if (sha := _resolved(run, order, position))]
-    times: dict[str, float] = {}
-    for run in runs:
-        times[run.commit] = np.fmin(times.get(run.commit, math.nan), run.results.time)
-    commits = list(times)
-    if order:
-        commits.sort(key=position.__getitem__)
-    elif all(map(math.isfinite, times.values())):
-        commits.sort(key=times.__getitem__)
-    column = {commit: number for number, commit in enumerate(commits)}
-    values: dict[tuple[str, str], list[list[float]]] = {}
-    better: dict[tuple[str, str], bool] = {}
-    for run in runs:
-        for measurement in run.results.measurements:
-            key = measurement.name, measurement.unit
-            better[key] = measurement.more_is_better
-            values.setdefault(key, [[] for _ in commits])[column[run.commit]] += measurement.values
-    series = tuple(
-        BenchmarkSeries(
-            name,
-            unit,
-            better[name, unit],
-            np.array([np.median(repetitions) if repetitions else np.nan for repetitions in columns]),
-        )
-        for (name, unit), columns in values.items()
-    )
-    return BenchmarkHistory(tuple(commits), np.array([times[commit] for commit in commits]), series)
+    ordered = commit_order(runs, order, in_order=in_order)
+    column = {commit: number for number, commit in enumerate(ordered.commits)}
+    measured: dict[SeriesIdentity, list[tuple[int, Measurement]]] = {}
+    for run, measurement, identity in identified(runs, across):
+        measured.setdefault(identity, []).append((column[run.commit], measurement))
+    series = [series_of(identity, entries, len(column)) for identity, entries in measured.items()]
+    return BenchmarkHistory(ordered, tuple(titled(series)))
 
 
 def _files(path: Path) -> Iterable[Path]:
@@ -161,13 +151,12 @@ def _read(path: Path) -> BenchmarkRun | None:
     format_ = find_format(content)
     if not format_:
         return None
-    results = format_.read(content)
-    return BenchmarkRun(path, format_.name, results, results.commit or _named(path) or str(path))
-
-
-def _named(path: Path) -> str:
-    """Return the commit that a file or a folder above it is named after."""
-    return next((sha for name in _names(path) if (sha := commit_of(name))), "")
+    try:
+        results = format_.read(content)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None
+    named = (sha for name in _names(path) if (sha := commit_of(name)))
+    return BenchmarkRun(path, format_, results, results.commit or next(named, "") or str(path))
 
 
 def _names(path: Path) -> tuple[str, ...]:
@@ -175,7 +164,7 @@ def _names(path: Path) -> tuple[str, ...]:
 
 
 def _resolved(run: BenchmarkRun, order: Sequence[str], position: dict[str, int]) -> str:
-    """Return the commit of a run, empty if the order lacks it.
+    """Return the commit of a run, empty if the order lacks it or has several of that abbreviation.
 
     One abbreviated id in a hundred is digits alone: if ``order`` has such a commit, they are no date.
     """
@@ -183,6 +172,7 @@ def _resolved(run: BenchmarkRun, order: Sequence[str], position: dict[str, int])
     for commit in (run.commit, *named):
         if commit in position:
             return commit
-        if whole := next((sha for sha in order if commit and sha.startswith(commit)), ""):
-            return whole
+        whole = [sha for sha in order if commit and sha.startswith(commit)]
+        if len(whole) == 1:
+            return whole[0]
     return ""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from pathlib import PurePath
+import re
+from collections.abc import Callable, Container, Iterable, Mapping
+from pathlib import PureWindowsPath
 from typing import Any
 
 import orjson
@@ -11,40 +12,108 @@ import orjson
 from agents.experiments.benchmarks.results import (
     Entries,
     FileResults,
+    LeftOut,
     ResultFile,
     ResultFormat,
     commit_of,
+    labels_of,
     objects,
     part,
     with_parameters,
 )
 
-_AGGREGATES = "aggregate"
-_CRITERION_BASES = {"new", "base"}
-"""Folders of one benchmark under ``target/criterion`` in which its last estimates lie."""
+_NO_MACHINE = re.compile(r"cpu\.(hz_|flags|cpuinfo_version|python_version)")
+"""Members of pytest-benchmark's ``machine_info`` that are measured anew, or say nothing of the machine."""
+
+_NO_CONTEXT = {"mhz_per_cpu", "load_avg", "json_schema_version"}
+"""Members of Google Benchmark's ``context`` that are measured anew, or say nothing of the benchmarks."""
+
+_WALL_CLOCK = {"manual_time", "real_time"}
+"""Parts of a name by which Google Benchmark says that ``real_time`` is what the benchmark measures."""
+
+_AGGREGATE_NAME = re.compile(r"^(.+)_(mean|median|stddev|cv|min|max|BigO|RMS)$")
+
+_JMH_LABELS = (
+    *("mode", "threads", "jmhVersion", "jdkVersion", "vmName", "vmVersion", "jvmArgs"),
+    *("warmupIterations", "warmupTime", "warmupBatchSize", "measurementBatchSize"),
+)
 
 
 def _pytest_benchmark(content: ResultFile) -> FileResults:
-    document, entries = content.document, Entries()
-    for entry in objects(document["benchmarks"]):
-        stats = part(entry, "stats")
-        entries.add(entry.get("fullname") or entry.get("name"), "s", stats.get("data") or stats.get("median"))
+    document = content.document
     commit = part(document, "commit_info")
-    return entries.results(commit.get("id"), document.get("datetime") or commit.get("time"))
+    machine = labels_of(document["machine_info"])
+    labels = {name: value for name, value in machine.items() if not _NO_MACHINE.match(name)}
+    entries = Entries(labels | labels_of({"project": commit.get("project")}))
+    for entry in objects(document["benchmarks"]):
+        stats, options = part(entry, "stats"), part(entry, "options")
+        labels = labels_of({name: entry.get(name) for name in ("group", "params")})
+        labels |= labels_of({name: options.get(name) for name in ("timer", "disable_gc", "warmup")})
+        data = stats.get("data") or stats.get("median")
+        entries.add(entry.get("fullname") or entry.get("name"), "s", data, labels)
+    return entries.results(
+        commit.get("id"),
+        commit_time=commit.get("time"),
+        run_time=document.get("datetime"),
+        dirty=commit.get("dirty"),
+    )
 
 
 def _google_benchmark(content: ResultFile) -> FileResults:
-    document = content.document
-    repeated: dict[tuple[str, str], list[object]] = {}
-    for entry in objects(document["benchmarks"]):
-        if entry.get("run_type") == _AGGREGATES or entry.get("error_occurred"):
-            continue
-        name = _text(entry.get("run_name") or entry.get("name"))
-        repeated.setdefault((name, _text(entry.get("time_unit", "ns"))), []).append(entry.get("cpu_time"))
-        for counter, unit in (("items_per_second", "items/s"), ("bytes_per_second", "B/s")):
-            if counter in entry:
-                repeated.setdefault((name, unit), []).append(entry[counter])
-    return _repeated(repeated).results(time=part(document, "context").get("date"))
+    """Read repetitions; of benchmarks that have none, the median that was made of them, or else the mean."""
+    context = labels_of(content.document["context"])
+    if executable := context.get("executable"):  # builds may have folders of their own
+        context["executable"] = PureWindowsPath(executable).name.removesuffix(".exe")
+    entries = Entries({name: value for name, value in context.items() if name not in _NO_CONTEXT})
+    benchmarks = list(objects(content.document["benchmarks"]))
+    names = {_text(entry.get("name")) for entry in benchmarks}
+    rows = [_google_row(entry, names) for entry in benchmarks]
+    repeated = {name for name, statistic, _ in rows if not statistic}
+    summaries: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for name, statistic, row in rows:
+        if row.get("error_occurred"):
+            entries.leave_out(LeftOut.FAILED)
+        elif row.get("skipped") or "skip_message" in row:
+            entries.leave_out(LeftOut.SKIPPED)
+        elif not statistic:
+            _add_google(entries, name, row, "median")
+        elif name in repeated:
+            entries.leave_out(LeftOut.AGGREGATE)
+        else:
+            summaries.setdefault(name, {})[statistic] = row
+    for name, summary in summaries.items():
+        statistic = next((statistic for statistic in ("median", "mean") if statistic in summary), "")
+        if statistic:
+            _add_google(entries, name, summary[statistic], statistic)
+        entries.leave_out(LeftOut.AGGREGATE, len(summary) - bool(statistic))
+    return entries.results()
+
+
+def _google_row(entry: Mapping[str, Any], names: Container[str]) -> tuple[str, str, Mapping[str, Any]]:
+    """Return a benchmark's name, the statistic that an entry has of it (none if a repetition), and the entry.
+
+    Files of versions before 1.5 have no ``run_type``: a mean and a stddev of one name show aggregates.
+    """
+    name = _text(entry.get("name"))
+    match = _AGGREGATE_NAME.match(name)
+    if entry.get("run_type") == "aggregate":
+        statistic = _text(entry.get("aggregate_name")) or (match[2] if match else "other")
+        return _text(entry.get("run_name")) or (match[1] if match else name), statistic, entry
+    if "run_type" in entry:
+        return _text(entry.get("run_name")) or name, "", entry
+    fitted = match and match[2] in ("BigO", "RMS")
+    if match and (fitted or (f"{match[1]}_mean" in names and f"{match[1]}_stddev" in names)):
+        return match[1], match[2], entry
+    return name, "", entry
+
+
+def _add_google(entries: Entries, name: str, row: Mapping[str, Any], statistic: str) -> None:
+    time = "real_time" if _WALL_CLOCK & set(name.split("/")) else "cpu_time"
+    labels = labels_of({"label": row.get("label")})
+    entries.add(name, row.get("time_unit", "ns"), row.get(time), labels, statistic=statistic)
+    for counter, unit in (("items_per_second", "items/s"), ("bytes_per_second", "B/s")):
+        if counter in row:
+            entries.add(name, unit, row[counter], labels, statistic=statistic)
 
 
 def _jmh(content: ResultFile) -> FileResults:
@@ -53,37 +122,73 @@ def _jmh(content: ResultFile) -> FileResults:
         metric = part(entry, "primaryMetric")
         forks = metric.get("rawData")
         lists = [fork for fork in forks if isinstance(fork, list)] if isinstance(forks, list) else []
-        values: list[object] | None = [value for fork in lists for value in fork]
-        if values and not all(isinstance(value, int | float) for value in values):
-            values = None  # histograms of the mode sample
+        values: list[object] = [value for fork in lists for value in fork]
+        if not all(isinstance(value, int | float) for value in values):
+            values = []  # histograms of the mode sample
+        labels = labels_of({name: entry.get(name) for name in _JMH_LABELS})
         name = with_parameters(entry.get("benchmark"), entry.get("params"))
-        entries.add(name, metric.get("scoreUnit"), values or metric.get("score"))
+        statistic = "median" if values else "mean"
+        entries.add(name, metric.get("scoreUnit"), values or metric.get("score"), labels, statistic=statistic)
     return entries.results()
 
 
 def _hyperfine(content: ResultFile) -> FileResults:
     entries = Entries()
     for entry in objects(content.document["results"]):
-        entries.add(entry.get("command"), "s", entry.get("times") or entry.get("median") or entry.get("mean"))
+        labels = labels_of(entry.get("parameters"))
+        times, codes = entry.get("times"), entry.get("exit_codes")
+        if isinstance(codes, list) and any(code != 0 for code in codes):
+            times = times if isinstance(times, list) and len(times) == len(codes) else [None] * len(codes)
+            passed = [time for time, code in zip(times, codes, strict=True) if code == 0]
+            entries.leave_out(LeftOut.FAILED, len(codes) - len(passed))
+            if not passed:
+                continue
+            times = passed
+        statistic = "median" if times or "median" in entry else "mean"
+        entries.add(entry.get("command"), "s", times or entry.get(statistic), labels, statistic=statistic)
     return entries.results()
 
 
 def _asv(content: ResultFile) -> FileResults:
-    document, entries = content.document, Entries()
+    document = content.document
+    labels = labels_of({name: document.get(name) for name in ("env_name", "python", "env_vars")})
+    if "env_name" not in document:  # version 1: the file is COMMIT-ENVIRONMENT.json
+        labels["env_name"] = content.path.stem.partition("-")[2]
+    entries = Entries(labels | labels_of(document.get("params")))
     columns = document.get("result_columns")
-    names = columns if isinstance(columns, list) else ["result"]
-    at = {_text(name): number for number, name in enumerate(names)}
+    versions = part(document, "benchmark_version")  # of files before result_columns
     for name, row in document["results"].items():
-        cells = row if isinstance(row, list) else [[row]]
-        cell = {key: cells[number] for key, number in at.items() if number < len(cells)}
+        cell = _asv_cell(row, columns)
         values, parameters = cell.get("result"), cell.get("params")
         if not isinstance(values, list):
             values = [values]
         combinations = _combinations(name, parameters if isinstance(parameters, list) else [])
+        if values == [None]:
+            values = [None] * len(combinations)
+        version = labels_of({"version": cell.get("version", versions.get(name))})
+        entries.leave_out(LeftOut.INVALID, abs(len(values) - len(combinations)))
         for combination, value in zip(combinations, values, strict=False):
-            if value is not None and value == value:  # None: the benchmark failed; NaN: it was left out
-                entries.add(combination, "", value)
-    return entries.results(document["commit_hash"], document.get("date"))
+            if value is None:
+                entries.leave_out(LeftOut.FAILED)
+            elif value != value:  # NaN
+                entries.leave_out(LeftOut.SKIPPED)
+            else:
+                entries.add(combination, _asv_unit(name), value, version)
+    return entries.results(document["commit_hash"], commit_time=document.get("date"))
+
+
+def _asv_cell(row: object, columns: object) -> Mapping[str, Any]:
+    """Return the columns of a benchmark by name; files of version 1 have an object, a list or a number."""
+    if isinstance(columns, list):
+        cells = row if isinstance(row, list) else [row]
+        return {_text(name): cell for name, cell in zip(columns, cells, strict=False)}
+    return row if isinstance(row, dict) else {"result": row}
+
+
+def _asv_unit(name: str) -> str:
+    """Return the unit that asv gives to a kind of benchmark; the number of another kind may be anything."""
+    kind = name.rpartition(".")[2].partition("_")[0]
+    return {"time": "s", "timeraw": "s", "mem": "B", "peakmem": "B"}.get(kind, "")
 
 
 def _combinations(name: str, parameters: Iterable[object]) -> list[str]:
@@ -98,15 +203,44 @@ def _combinations(name: str, parameters: Iterable[object]) -> list[str]:
 
 
 def _criterion(content: ResultFile) -> FileResults:
-    """Read ``estimates.json``, whose benchmark is the folder that it lies in."""
-    folders = [folder for folder in PurePath(content.path).parent.parts if folder not in _CRITERION_BASES]
-    if "criterion" in folders:
-        folders = folders[folders.index("criterion") + 1 :]
+    """Read ``estimates.json`` of the last run, or of a baseline that is alone or named after a commit.
+
+    Beside ``new``, the last run, criterion keeps ``base`` and named baselines, which are earlier runs, and
+    ``change``, whose estimates are ratios.
+    """
+    folder = content.path.parent
     entries = Entries()
-    document = content.document
-    estimate = part(document, "slope") or part(document, "median") or part(document, "mean")
-    entries.add("/".join(folders[-3:]), "ns", estimate.get("point_estimate"))
+    stored = folder.name != "new" and (folder.parent / "new" / content.path.name).exists()
+    ratios = folder.name == "change" and "std_dev" not in content.document
+    if ratios or (stored and not commit_of(folder.name)):
+        entries.leave_out(LeftOut.BASELINE)
+        return entries.results()
+    named = folder.name not in ("", "new", "base") and not commit_of(folder.name)
+    statistic, value = _criterion_estimate(content.document)
+    labels = {"baseline": folder.name} if named else {}
+    entries.add(_criterion_name(content), "ns", value, labels, statistic=statistic)
     return entries.results()
+
+
+def _criterion_name(content: ResultFile) -> object:
+    """Return what ``benchmark.json`` beside the file says, or the folders of the benchmark."""
+    if name := content.beside("benchmark.json").get("full_id"):
+        return name
+    folders = content.path.parent.parent.parts
+    roots = [
+        number
+        for number, pair in enumerate(zip(("", *folders), folders, strict=False))
+        if pair == ("target", "criterion") or commit_of(pair[1])
+    ]
+    root = max(roots) if roots else folders.index("criterion") if "criterion" in folders else -1
+    name = folders[root + 1 :]
+    return "/".join((name[1:] if name[:1] == ("criterion",) else name)[-3:])
+
+
+def _criterion_estimate(estimates: object) -> tuple[str, object]:
+    """Return the statistic that criterion prints, and its value: the slope, unless samples are flat."""
+    statistic = next((name for name in ("slope", "median") if part(estimates, name)), "mean")
+    return statistic, part(estimates, statistic).get("point_estimate")
 
 
 def _cargo_criterion(content: ResultFile) -> FileResults:
@@ -115,24 +249,17 @@ def _cargo_criterion(content: ResultFile) -> FileResults:
         message = _object(line)
         if message.get("reason") == "benchmark-complete":
             typical = part(message, "typical") or part(message, "median")
-            entries.add(message.get("id"), typical.get("unit"), typical.get("estimate"))
+            statistic = "slope" if part(message, "slope") else "mean" if "typical" in message else "median"
+            entries.add(message.get("id"), typical.get("unit"), typical.get("estimate"), statistic=statistic)
     return entries.results()
 
 
 def _critcmp(content: ResultFile) -> FileResults:
     document, entries = content.document, Entries()
     for name, benchmark in document["benchmarks"].items():
-        estimates = part(benchmark, "criterion_estimates_v1")
-        estimate = part(estimates, "slope") or part(estimates, "median") or part(estimates, "mean")
-        entries.add(name, "ns", estimate.get("point_estimate"))
+        statistic, value = _criterion_estimate(part(benchmark, "criterion_estimates_v1"))
+        entries.add(name, "ns", value, statistic=statistic)
     return entries.results(commit_of(document.get("name")))
-
-
-def _repeated(repeated: Mapping[tuple[str, str], list[object]]) -> Entries:
-    entries = Entries()
-    for (name, unit), values in repeated.items():
-        entries.add(name, unit, values)
-    return entries
 
 
 def _text(value: object) -> str:
@@ -170,16 +297,25 @@ def _is_jmh(content: ResultFile) -> bool:
     )
 
 
+def _is_hyperfine(content: ResultFile) -> bool:
+    results = content.document.get("results") if isinstance(content.document, dict) else None
+    return any("command" in entry for entry in objects(results))
+
+
 def _is_criterion(content: ResultFile) -> bool:
     return "point_estimate" in part(content.document, "mean")
 
 
 FORMATS = (
-    ResultFormat("pytest-benchmark", _has("machine_info", benchmarks=list), _pytest_benchmark),
-    ResultFormat("google-benchmark", _has("context", benchmarks=list), _google_benchmark),
+    ResultFormat(
+        "pytest-benchmark", _has("machine_info", benchmarks=list), _pytest_benchmark, machine="node"
+    ),
+    ResultFormat(
+        "google-benchmark", _has("context", benchmarks=list), _google_benchmark, machine="host_name"
+    ),
     ResultFormat("jmh", _is_jmh, _jmh),
-    ResultFormat("asv", _has("commit_hash", results=dict), _asv),
-    ResultFormat("hyperfine", _has(results=list), _hyperfine),
+    ResultFormat("asv", _has("commit_hash", results=dict), _asv, machine="machine"),
+    ResultFormat("hyperfine", _is_hyperfine, _hyperfine),
     ResultFormat("critcmp", _has(benchmarks=dict), _critcmp),
     ResultFormat("criterion", _is_criterion, _criterion),
     ResultFormat("cargo-criterion", lambda content: '"benchmark-complete"' in content.text, _cargo_criterion),

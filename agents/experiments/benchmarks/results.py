@@ -9,45 +9,92 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import InitVar, dataclass, field
+from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, TypeVar
 
 import orjson
 
 from pipeline.model.clock import from_iso
 from pipeline.model.errors import ConfigError, InvalidMessage
 
-_COMMIT = re.compile(r"(?<![0-9a-zA-Z])[0-9a-f]{7,64}(?![0-9a-zA-Z])")
+Value = TypeVar("Value")
 
+COMMIT_ID = re.compile(r"(?<![0-9a-zA-Z])[0-9a-f]{7,64}(?![0-9a-zA-Z])")
+_ADDRESS = re.compile(r"0x[0-9a-f]+")
+"""Address of an object in its ``repr``, which is another one in each run."""
+
+_COMMIT_LABELS = {
+    f"{prefix}{name}"
+    for prefix in ("", "git-", "vcs.")
+    for name in ("commit", "commit-hash", "revision", "sha")
+}
+_COMMIT_TIMES = {"commit-time", "commit-date"}
+_RUN_TIMES = {"date", "time", "timestamp", "start-time", "run-time"}
+_RUN_NAMES = {"run-id", "build-id", "build-number", "by"} | {
+    f"upload{part}" for part in ("", "-part", "-time", "-file")
+}
+_RUN_ENDINGS = ("stamp", "-hash", "-sha", "-date", "-time")
+"""Labels of a file that are another one in each run: they identify the run and not what it measures."""
 
 SIZES = (1e-100, 1e100)
 """The smallest and the largest value that is read: squares of others underflow or overflow."""
 
+_MOST_BESIDE = 1024**2  # bytes of a file beside one of results
+
+PROCESSORS = "procs"
+"""Label of the number of processors that Go may use."""
+
+Labels = tuple[tuple[str, str], ...]
+"""Names and values of labels, sorted by name."""
+
+
+class LeftOut(StrEnum):
+    """Reason why an entry of a file is no measurement."""
+
+    INVALID = "invalid"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    AGGREGATE = "aggregate"
+    BASELINE = "baseline"
+    AMBIGUOUS = "ambiguous"
+
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """Repetitions of one benchmark at one commit, in a unit such as ns, ops/s or B."""
+    """Repetitions of one benchmark at one commit.
+
+    Args:
+        name: Name of the benchmark, with its parameters.
+        unit: Unit as the tool writes it, such as ns, ops/s or B.
+        values: Repetitions, or the one value that the tool made of them.
+        labels: What else the file says of the benchmark: machine, interpreter, mode, package.
+        statistic: What the level of ``values`` is: ``median``, or the statistic that the tool wrote.
+        more_is_better: Direction that the file states; None if it states none.
+    """
 
     name: str
     unit: str
     values: tuple[float, ...]
-
-    @property
-    def more_is_better(self) -> bool:
-        """True if the unit is a rate, such as ops/s or MB/s; for times and sizes, less is better."""
-        return self.unit.endswith(("/s", "/ms", "/us", "/ns", "/min"))
+    labels: Labels = ()
+    statistic: str = "median"
+    more_is_better: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class FileResults:
-    """Results of one file; ``commit`` is empty and ``time`` NaN if the file has none."""
+    """Results of one file; ``commit`` is empty and a time NaN if the file has none."""
 
     measurements: list[Measurement]
     commit: str = ""
-    time: float = math.nan  # epoch seconds
-    invalid: int = 0  # number of entries without a measurement
+    commit_time: float = math.nan  # epoch seconds at which the commit was made
+    run_time: float = math.nan  # epoch seconds at which it was measured
+    dirty: bool = False  # measured with changes that were not committed
+    left_out: Mapping[LeftOut, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +118,15 @@ class ResultFile:
             raise ConfigError(f"{path}: not UTF-8 text") from None
         return cls(path, text, _document(text))
 
+    def beside(self, name: str) -> Mapping[str, Any]:
+        """Return the JSON object in another file of the same folder, empty if there is none."""
+        try:
+            with self.path.with_name(name).open("rb") as file:
+                document = orjson.loads(file.read(_MOST_BESIDE))
+        except (OSError, orjson.JSONDecodeError):
+            return {}
+        return document if isinstance(document, dict) else {}
+
 
 def _document(text: str) -> Any:
     """Return a JSON document, None if it is none; NaN, which asv and Google Benchmark write, is accepted."""
@@ -93,6 +149,17 @@ class ResultFormat:
     name: str
     recognises: Callable[[ResultFile], bool]
     read: Callable[[ResultFile], FileResults]
+    machine: str = ""  # label that says which machine measured
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkRun:
+    """Results of one file, and the commit that they belong to; ``str(path)`` if nothing says it."""
+
+    path: Path
+    format: ResultFormat
+    results: FileResults
+    commit: str
 
 
 _registry: dict[str, ResultFormat] = {}
@@ -115,13 +182,53 @@ def find_format(content: ResultFile) -> ResultFormat | None:
 
 @dataclass(slots=True)
 class Entries:
-    """Collects valid measurements, and counts the other entries: files are not trusted."""
+    """Collects valid measurements, and counts the other entries: files are not trusted.
 
-    measurements: list[Measurement] = field(default_factory=list)
-    invalid: int = 0
+    Args:
+        labels: Labels of the file. Those that say its commit or a time identify no benchmark.
+    """
 
-    def add(self, name: object, unit: object, values: object) -> None:
-        """Take an entry if it has a name and numbers, all of them 0 or within ``SIZES``."""
+    labels: InitVar[Mapping[str, str]] = MappingProxyType({})
+    left_out: Counter[LeftOut] = field(default_factory=Counter)
+    _of_file: dict[str, str] = field(default_factory=dict)
+    _of_run: dict[str, str] = field(default_factory=dict)  # labels of the commit and of times
+    _sorted: dict[Labels, Labels] = field(default_factory=dict)  # all labels, by those of an entry
+    _values: dict[tuple[str, str, Labels, str, bool | None], list[float]] = field(default_factory=dict)
+
+    def __post_init__(self, labels: Mapping[str, str]) -> None:
+        for name, value in labels.items():
+            self.label(name, value)
+
+    def label(self, name: str, value: str) -> None:
+        """Set a label of the entries that follow; an empty value removes it.
+
+        Raises:
+            ConfigError: the label names a commit, and named another one before.
+        """
+        if is_of_run(name):
+            if _spelled(name) in _COMMIT_LABELS and self._of_run.get(name, value) != value:
+                raise ConfigError("holds results of several commits; give each commit a file of its own")
+            self._of_run[name] = value
+            return
+        self._sorted.clear()
+        self._of_file[name] = value
+        if not value:
+            del self._of_file[name]
+
+    def add(
+        self,
+        name: object,
+        unit: object,
+        values: object,
+        labels: Mapping[str, str] | None = None,
+        *,
+        statistic: str = "median",
+        more_is_better: bool | None = None,
+    ) -> None:
+        """Take an entry if it has a name and numbers, all of them 0 or within ``SIZES``.
+
+        Entries of one file that differ in their values alone are repetitions.
+        """
         numbers = values if isinstance(values, Sequence) and not isinstance(values, str) else [values]
         floats = [
             float(number)
@@ -129,15 +236,76 @@ class Entries:
             if isinstance(number, int | float) and not isinstance(number, bool)
         ]
         fits = all(number == 0 or SIZES[0] <= number <= SIZES[1] for number in floats)
-        usable = len(floats) == len(numbers) > 0 and fits
-        if isinstance(name, str) and name and usable:
-            self.measurements.append(Measurement(name, unit if isinstance(unit, str) else "", tuple(floats)))
-        else:
-            self.invalid += 1
+        if not (isinstance(name, str) and name and fits and len(floats) == len(numbers) > 0):
+            self.leave_out(LeftOut.INVALID)
+            return
+        text = unit if isinstance(unit, str) else ""
+        own = tuple((labels or {}).items())
+        if own not in self._sorted:
+            self._sorted[own] = tuple(sorted({**self._of_file, **(labels or {})}.items()))
+        key = name, text, self._sorted[own], statistic, more_is_better
+        self._values.setdefault(key, []).extend(floats)
 
-    def results(self, commit: object = "", time: object = "") -> FileResults:
-        """Return the results that were collected."""
-        return FileResults(self.measurements, commit_of(commit), moment_of(time), self.invalid)
+    def leave_out(self, reason: LeftOut, count: int = 1) -> None:
+        """Count entries that are no measurements."""
+        if count:
+            self.left_out[reason] += count
+
+    def results(
+        self,
+        commit: object = "",
+        *,
+        commit_time: object = None,
+        run_time: object = None,
+        dirty: object = False,
+    ) -> FileResults:
+        """Return the results that were collected; the file's labels say what no argument does."""
+        return FileResults(
+            [
+                Measurement(name, unit, tuple(values), labels, statistic, more_is_better)
+                for (name, unit, labels, statistic, more_is_better), values in self._values.items()
+            ],
+            commit_of(commit) or self._first(_COMMIT_LABELS, commit_of, ""),
+            self._moment(commit_time, _COMMIT_TIMES),
+            self._moment(run_time, _RUN_TIMES),
+            dirty is True,
+            dict(self.left_out),
+        )
+
+    def _first(self, names: Collection[str], read: Callable[[object], Value], none: Value) -> Value:
+        return next((read(text) for name, text in self._of_run.items() if _spelled(name) in names), none)
+
+    def _moment(self, value: object, names: Collection[str]) -> float:
+        return moment_of(value) if value is not None else self._first(names, moment_of, math.nan)
+
+
+def _spelled(name: str) -> str:
+    return name.lower().replace("_", "-")
+
+
+def is_of_run(name: str) -> bool:
+    """True if a label says the commit or a time of a run, and identifies no benchmark."""
+    text = _spelled(name)
+    return text in _COMMIT_LABELS | _RUN_TIMES | _RUN_NAMES or text.endswith(_RUN_ENDINGS)
+
+
+def labels_of(document: object, prefix: str = "") -> dict[str, str]:
+    """Return the texts, numbers and lists of an object as labels; those of inner objects as ``outer.name``.
+
+    What is nested deeper than three objects is left out.
+
+    >>> labels_of({"cpu": {"count": 8}, "args": ["-Xmx1g"], "load": None})
+    {'cpu.count': '8', 'args': '-Xmx1g'}
+    """
+    labels: dict[str, str] = {}
+    for name, value in document.items() if isinstance(document, dict) else ():
+        if isinstance(value, dict):
+            labels |= labels_of(value, f"{prefix}{name}.") if prefix.count(".") < 2 else {}
+        elif isinstance(value, list) and value and not any(isinstance(item, dict | list) for item in value):
+            labels[f"{prefix}{name}"] = _ADDRESS.sub("0x", " ".join(map(str, value)))
+        elif isinstance(value, str | int | float) and value != "":
+            labels[f"{prefix}{name}"] = _ADDRESS.sub("0x", str(value))
+    return labels
 
 
 def objects(values: object) -> Iterator[Mapping[str, Any]]:
@@ -171,7 +339,7 @@ def commit_of(text: object) -> str:
 
 def commits_of(text: object) -> list[str]:
     """Return all that may be ids of commits within a text, digits alone among them."""
-    return _COMMIT.findall(text) if isinstance(text, str) else []
+    return COMMIT_ID.findall(text) if isinstance(text, str) else []
 
 
 def moment_of(value: object) -> float:

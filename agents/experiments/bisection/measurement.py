@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -77,16 +77,22 @@ def _results(finished: Finished, path: Path, benchmark: str | None) -> CommitMea
     if finished.code != 0:
         return _failed(finished)
     try:
-        series = arrange(read_results([path]).runs).series
+        reading = read_results([path])
+        series = arrange([replace(run, commit="measured") for run in reading.runs]).series
     except ConfigError as error:
         return _none(str(error))
     named = [
-        benchmark_series
-        for benchmark_series in series
-        if benchmark is None or benchmark_series.name == benchmark
+        item for item in series if benchmark in (None, item.name, item.title, f"{item.title} {item.unit}")
     ]
     if len(named) != 1:
-        names = listed(sorted({benchmark_series.name for benchmark_series in series}), benchmark or "")
+        titles = [item.title for item in series]
+        names = listed(
+            sorted(
+                item.title if titles.count(item.title) == 1 else f"{item.title} {item.unit}"
+                for item in series
+            ),
+            benchmark or "",
+        )
         return _none(f"{path.name}: not one benchmark{f' {benchmark}' if benchmark else ''}, but {names}")
     return CommitMeasurement(float(np.nanmedian(named[0].levels)))
 

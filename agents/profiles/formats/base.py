@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
@@ -20,6 +21,14 @@ MAX_WEIGHT = 2**62
 MAX_DEPTH = 100_000
 """Most frames of a stack that a table spells out: some kilobytes may stand for any number of frames."""
 
+TIME_UNITS: Mapping[str, float] = {
+    "nanoseconds": 1e9,
+    "microseconds": 1e6,
+    "milliseconds": 1e3,
+    "seconds": 1.0,
+}
+"""Unit of time → how many of it are a second."""
+
 _LEAST_VALID = 0.9
 """Share of the first records that have to be samples."""
 
@@ -28,9 +37,6 @@ _STRAY = 2
 
 _GENERAL = "collapsed"
 """Format that every line of stacks is of: it gives way to those that say more of a line."""
-
-COUNTS = ("samples", "sample", "events")
-"""Types of values that count samples of a CPU."""
 
 Stack = tuple[str, ...]
 """Frames, root first, each as ``agents.profiles.formats.frames`` spells it."""
@@ -47,6 +53,7 @@ class Measure:
     type: str = "samples"
     unit: str = "count"
     period: float = 0.0
+    period_type: str = field(default="", compare=False)  # what the sampler's period is of, as the file says
 
     @property
     def per_sample(self) -> float:
@@ -86,6 +93,7 @@ class Reading:
     measure: Measure
     records: Iterator[Record]
     recorded: Recorded = Recorded()
+    left_out: Counter[str] = field(default_factory=Counter)  # other values → samples, once all is read
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +105,7 @@ class StackSamples:
     invalid: int = 0  # lines or records that hold no stack with its count
     first_invalid: str = ""  # where and what the first of them is
     measure: Measure = field(default_factory=Measure)
+    left_out: Mapping[str, int] = field(default_factory=dict)  # other values or events → samples of them
 
     @property
     def samples(self) -> int:
@@ -170,6 +179,12 @@ def read_profile(format_: Format, source: ProfileSource, value: str = "") -> Rea
     except Damaged as damage:
         return Reading(Measure(), iter((Invalid(str(damage)),)))
     return replace(reading, records=_until_damage(reading.records))
+
+
+def named_counts(counts: Mapping[str, int]) -> str:
+    """Return names with their counts as one text, the largest first."""
+    largest = sorted(counts.items(), key=lambda item: -item[1])
+    return ", ".join(f"{count} {name}" for name, count in largest)
 
 
 def choose_value(names: Iterable[str], wanted: str, usual: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -69,6 +70,81 @@ def test_the_table_and_the_last_commits(repository: Path, results: Path) -> None
     assert "0 changes" in late.stdout
 
 
+def google(number: int, host: str, *benchmarks: object) -> bytes:
+    date = f"2026-01-{number + 1:02}T00:00:00Z"
+    return orjson.dumps({"context": {"date": date, "host_name": host}, "benchmarks": benchmarks})
+
+
+def watched(folder: Path, *options: str) -> tuple[int, str, str]:
+    answer = CliRunner().invoke(
+        smidgen, ["benchmarks", "watch", str(folder), *options], standalone_mode=False
+    )
+    return answer.return_value, answer.stdout, answer.stderr
+
+
+def written_by_hosts(folder: Path, hosts: Sequence[str]) -> None:
+    """Write results of commits by hosts; from the thirteenth on they are a fifth slower."""
+    rng = np.random.default_rng(2)
+    for number, host in enumerate(hosts):
+        time = rng.normal(100, 1) * (1.2 if number >= 12 else 1.0)
+        failed = {"name": "b", "error_occurred": True}
+        (folder / f"{number}.json").write_bytes(google(number, host, {"name": "a", "cpu_time": time}, failed))
+
+
+def test_what_is_left_out_is_said_and_in_json(tmp_path: Path) -> None:
+    written_by_hosts(tmp_path, ["old"] * 20 + ["new"] * 4)
+    (tmp_path / "notes.txt").write_text("hello")
+    code, output, notes = watched(tmp_path, "--json")
+    (line,) = output.splitlines()
+    change = orjson.loads(line)
+    assert code == 1
+    assert change["left_out"] == {"files": 1, "failed": 24, "short_series": 1}
+    assert change["order"] == "run_times"
+    assert change["labels"] == {"format": "google-benchmark", "host_name": "old", "statistic": "median"}
+    for note in (
+        "passed over 1 file without results",
+        "passed over 24 runs that failed",
+        "results that differ in host_name are series of their own (--across LABEL joins them)",
+        "1 of 2 series not judged, with fewer than 8 commits",
+    ):
+        assert note in notes
+    code, output, notes = watched(tmp_path, "--last", "3")
+    assert (code, "0 changes in 1 benchmark over 24 commits, ordered by the times of runs" in output) == (
+        0,
+        True,
+    )
+    assert "1 of 2 series without a result of the last 3 commits" in notes
+
+
+def test_hosts_of_one_commit_each_are_refused_unless_they_are_joined(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written_by_hosts(tmp_path, [f"ci-{number}" for number in range(24)])
+    assert run(["benchmarks", "watch", str(tmp_path)]) == 2
+    assert "no series has 8 of 24 commits: results that differ in host_name" in capsys.readouterr().err
+    code, output, notes = watched(tmp_path, "--across", "host_name")
+    assert (code, "1 change in 1 benchmark" in output, "series" in notes) == (1, True, False)
+
+
+def test_an_order_that_was_given_is_said(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{name}.txt" for name in ("old", "new")]
+    for path in paths:
+        path.write_text("BenchmarkSum-8 1000 5 ns/op\n")
+    for options, is_said in (([], True), (["--in-order"], False)):
+        arguments = ["benchmarks", "watch", *map(str, paths), *options]
+        answer = CliRunner().invoke(smidgen, arguments, standalone_mode=False)
+        assert "over 2 commits, ordered by their files as given" in answer.stdout
+        assert ("commits are in the order in which files are given" in answer.stderr) is is_said
+
+
+def test_uncommitted_changes_are_said(tmp_path: Path) -> None:
+    commit = {"id": "0f3c2a9d", "dirty": True}
+    benchmark = {"fullname": "a", "stats": {"median": 1.0}}
+    document = {"machine_info": {}, "commit_info": commit, "benchmarks": [benchmark]}
+    (tmp_path / "a.json").write_bytes(orjson.dumps(document))
+    assert "1 file measured with changes that were not committed" in watched(tmp_path)[2]
+
+
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
@@ -77,6 +153,9 @@ def test_the_table_and_the_last_commits(repository: Path, results: Path) -> None
         (["{results}", "--repo", "{empty}"], "not a git repository"),
         (["{results}", "--repo", "{repository}", "--branch", "nope"], "nope"),
         (["{results}", "--alpha", "0.7"], "--alpha"),
+        (["{results}"], "the order of 23 commits is not known: 23 of 23 files have no time"),
+        (["{results}", "--repo", "{repository}", "--in-order"], "--in-order: --repo gives the order"),
+        (["{results}", "--in-order", "--across", "goos"], "--across goos: no result has this label, but"),
         ([], "Missing argument"),
     ],
 )

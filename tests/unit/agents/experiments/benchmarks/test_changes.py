@@ -108,6 +108,7 @@ def test_times_give_the_order_and_git_does_if_it_is_asked(tmp_path: Path) -> Non
     assert arrange(runs).commits == ("abcdef2", "abcdef3", "abcdef1")
     order = ["abcdef3" + "0" * 33, "abcdef1" + "0" * 33]
     assert arrange(runs, order).commits == tuple(order)
+    assert arrange(runs, [*order, "abcdef1" + "1" * 33]).commits == tuple(order[:1])  # one has two meanings
 
 
 @pytest.mark.parametrize("content", [b"hello", b"\xff\xfe", b"{}"])

@@ -11,6 +11,7 @@ from typing import Any, cast
 import pytest
 
 from agents.experiments.benchmarks.results import FileResults, ResultFile, commit_of, find_format, moment_of
+from pipeline.model.errors import ConfigError
 
 SHA = "0f3c2a9d1b4e5f60718293a4b5c6d7e8f9012345"
 
@@ -79,19 +80,20 @@ BENCHER = "test sort ... bench:       1,234 ns/iter (+/- 56)\ntest other ... ben
 
 
 Measured = tuple[str, str, tuple[float, ...]]
-NO_COMMIT = ("", math.nan, 0)
-FILES: Mapping[str, tuple[str, str, list[Measured], tuple[str, float, int]]] = {
+RunFacts = tuple[str, float, float, dict[str, int]]
+NO_COMMIT: RunFacts = ("", math.nan, math.nan, {})
+FILES: Mapping[str, tuple[str, str, list[Measured], RunFacts]] = {
     "pytest-benchmark": (
         "a",
         json.dumps(PYTEST),
         [("t.py::sum", "s", (1.0, 2.0, 3.0))],
-        (SHA, 1767326400.0, 0),
+        (SHA, 1767323045.0, 1767326400.0, {}),
     ),
     "google-benchmark": (
         "a",
         json.dumps(GOOGLE),
         [("BM_a/8", "us", (5.0, 6.0)), ("BM_a/8", "items/s", (9.0, 8.0))],
-        ("", 1767323045.0, 0),
+        ("", math.nan, 1767323045.0, {"aggregate": 1, "failed": 1}),
     ),
     "jmh": (
         "a",
@@ -104,7 +106,7 @@ FILES: Mapping[str, tuple[str, str, list[Measured], tuple[str, float, int]]] = {
         "a",
         json.dumps(ASV),
         [("suite.sum[1]", "", (1.5,)), ("suite.one", "", (7.0,))],
-        (SHA, 1767323045.0, 0),
+        (SHA, 1767323045.0, math.nan, {"failed": 1}),
     ),
     "criterion": (
         "target/criterion/sort/ten/new/estimates.json",
@@ -113,7 +115,7 @@ FILES: Mapping[str, tuple[str, str, list[Measured], tuple[str, float, int]]] = {
         NO_COMMIT,
     ),
     "cargo-criterion": ("a", "\n".join(map(json.dumps, CARGO)), [("sort/10", "ns", (3.0,))], NO_COMMIT),
-    "critcmp": ("a", json.dumps(CRITCMP), [("sort", "ns", (4.0,))], (SHA[:9], math.nan, 0)),
+    "critcmp": ("a", json.dumps(CRITCMP), [("sort", "ns", (4.0,))], (SHA[:9], math.nan, math.nan, {})),
     "go": (
         "a",
         GO,
@@ -124,9 +126,9 @@ FILES: Mapping[str, tuple[str, str, list[Measured], tuple[str, float, int]]] = {
             ("BenchmarkCopy", "ns", (10.0,)),
             ("BenchmarkCopy", "MB/s", (800.0,)),
         ],
-        ("", math.nan, 1),
+        ("", math.nan, math.nan, {"invalid": 1}),
     ),
-    "bencher": ("a", BENCHER, [("sort", "ns", (1234.0,))], ("", math.nan, 1)),
+    "bencher": ("a", BENCHER, [("sort", "ns", (1234.0,))], ("", math.nan, math.nan, {"invalid": 1})),
 }
 
 
@@ -139,12 +141,292 @@ def read(text: str, name: str = "a") -> tuple[str, FileResults]:
 
 @pytest.mark.parametrize("tool", FILES)
 def test_what_a_tool_writes_is_read(tool: str) -> None:
-    name, text, measurements, (commit, time, invalid) = FILES[tool]
+    name, text, measurements, (commit, commit_time, run_time, left_out) = FILES[tool]
     format_, results = read(text, name)
     assert format_ == tool
     assert [(each.name, each.unit, each.values) for each in results.measurements] == measurements
-    assert (results.commit, results.invalid) == (commit, invalid)
-    assert results.time == pytest.approx(time, nan_ok=True)
+    assert (results.commit, results.left_out) == (commit, left_out)
+    assert (results.commit_time, results.run_time) == pytest.approx((commit_time, run_time), nan_ok=True)
+
+
+ASV_1 = {
+    "commit_hash": SHA,
+    "params": {"machine": "one", "ram": "8G", "Cython": None},
+    "results": {
+        "suite.time_a": 1.5,
+        "suite.peakmem_b": {"params": [["1", "2"]], "result": [3, math.nan]},
+        "suite.time_c": None,
+    },
+    "benchmark_version": {"suite.time_a": "5a"},
+    "version": 1,
+}
+GO_LABELS = """go: downloading example.org/shop v1.2.0
+toolchain: go1.25
+commit: 0f3c2a9d
+commit-time: 2026-01-02T03:04:05Z
+goos: linux
+pkg: shop/store
+warning: machine is busy
+BenchmarkSum
+BenchmarkSum-8 	 10	 5 ns/op	 1e-05 loss	 +Inf x/op
+BenchmarkSort/size-100
+BenchmarkSort/size-100-8 	 10	 7 ns/op
+progress: 3 of 4
+BenchmarkLog-8 	 said something
+BenchmarkGone
+--- FAIL: BenchmarkGone
+--- SKIP: BenchmarkLater
+pkg: shop/archive
+toolchain:
+BenchmarkSum-8 	 10	 9 ns/op
+FAIL	shop/broken [build failed]
+"""
+GO_HERE = {"goos": "linux", "pkg": "shop/store", "procs": "8", "toolchain": "go1.25"}
+
+TYPICAL: list[dict[str, object]] = [
+    {
+        "reason": "benchmark-complete",
+        "id": "a",
+        "typical": {"estimate": 3, "unit": "ns"},
+        "slope": {"unit": "ns"},
+    },
+    {"reason": "benchmark-complete", "id": "b", "typical": {"estimate": 3, "unit": "ns"}, "slope": None},
+]
+
+Labelled = tuple[str, str, str, Mapping[str, str]]
+GOOGLE_HERE = {"host_name": "ci", "num_cpus": "8", "executable": "bench"}
+
+LABELS: Mapping[str, tuple[str, list[Labelled], RunFacts]] = {
+    "pytest-benchmark": (
+        json.dumps(
+            {
+                "machine_info": {
+                    "node": "ci",
+                    "python_version": "3.14.0",
+                    "python_build": ["main", "Oct 7"],
+                    "processor": "",
+                    "cpu": {"brand_raw": "EPYC", "count": 8, "hz_actual": [1, 0], "flags": ["sse"]},
+                },
+                "commit_info": {"id": SHA, "project": "shop", "branch": "main"},
+                "benchmarks": [
+                    {
+                        "fullname": "a",
+                        "group": "g",
+                        "params": {"x": "<X at 0x7f10>", "n": 1},
+                        "extra_info": {"rss": 3},
+                        "options": {"timer": "perf_counter", "disable_gc": False, "min_rounds": 5},
+                        "stats": {"median": 2.0},
+                    }
+                ],
+            }
+        ),
+        [
+            (
+                "a",
+                "s",
+                "median",
+                {
+                    "node": "ci",
+                    "project": "shop",
+                    "python_version": "3.14.0",
+                    "python_build": "main Oct 7",
+                    "cpu.brand_raw": "EPYC",
+                    "cpu.count": "8",
+                    "group": "g",
+                    "params.x": "<X at 0x>",
+                    "params.n": "1",
+                    "timer": "perf_counter",
+                    "disable_gc": "False",
+                },
+            )
+        ],
+        (SHA, math.nan, math.nan, {}),
+    ),
+    "google-benchmark": (
+        json.dumps(
+            {
+                "context": {
+                    "date": "2026-01-02T03:04:05+00:00",
+                    "host_name": "ci",
+                    "executable": "./build-17/bench",
+                    "num_cpus": 8,
+                    "mhz_per_cpu": 3001,
+                    "caches": [{"type": "Data", "size": 32000}],
+                    "load_avg": [0.5],
+                    "git_commit": SHA,
+                },
+                "benchmarks": [
+                    {"name": "a_mean", "run_name": "a", "run_type": "aggregate", "cpu_time": 3.0},
+                    {"name": "b", "skipped": True, "skip_message": "no GPU", "cpu_time": 0.0},
+                    {"name": "c", "cpu_time": 1.0, "label": "lz4"},
+                    {"name": "d_BigO", "run_type": "aggregate", "aggregate_name": "BigO"},
+                    {"name": "e", "cpu_time": 1.0},
+                    {"name": "e_mean", "cpu_time": 1.0},
+                    {"name": "e_stddev", "cpu_time": 0.1},
+                    {"name": "e_max", "cpu_time": 2.0},
+                    {"name": "f_RMS", "rms": 0.1},
+                    {"name": "c_max", "cpu_time": 3.0},
+                    {"name": "top_mean", "cpu_time": 2.0},
+                ],
+            }
+        ),
+        [
+            ("c", "ns", "median", {**GOOGLE_HERE, "label": "lz4"}),
+            ("e", "ns", "median", {**GOOGLE_HERE}),
+            ("c_max", "ns", "median", {**GOOGLE_HERE}),
+            ("top_mean", "ns", "median", {**GOOGLE_HERE}),
+            ("a", "ns", "mean", {**GOOGLE_HERE}),
+        ],
+        (SHA, math.nan, 1767323045.0, {"skipped": 1, "aggregate": 5}),
+    ),
+    "jmh": (
+        json.dumps(
+            [
+                {
+                    "benchmark": "a.B.c",
+                    "mode": "sample",
+                    "threads": 4,
+                    "forks": 3,
+                    "jvm": "/opt/jdk-21/bin/java",
+                    "jvmArgs": ["-Xmx1g", "-XX:+UseZGC"],
+                    "warmupTime": "1 s",
+                    "params": {"n": "8"},
+                    "primaryMetric": {"score": 2.5, "scoreUnit": "us/op", "rawDataHistogram": []},
+                }
+            ]
+        ),
+        [
+            (
+                "a.B.c[n=8]",
+                "us/op",
+                "mean",
+                {"mode": "sample", "threads": "4", "jvmArgs": "-Xmx1g -XX:+UseZGC", "warmupTime": "1 s"},
+            )
+        ],
+        NO_COMMIT,
+    ),
+    "asv": (
+        json.dumps(ASV_1),
+        [
+            (
+                "suite.time_a",
+                "s",
+                "median",
+                {"machine": "one", "ram": "8G", "env_name": "env", "version": "5a"},
+            ),
+            ("suite.peakmem_b[1]", "B", "median", {"machine": "one", "ram": "8G", "env_name": "env"}),
+        ],
+        (SHA, math.nan, math.nan, {"skipped": 1, "failed": 1}),
+    ),
+    "hyperfine": (
+        json.dumps(
+            {
+                "results": [
+                    {"command": "a", "mean": 2.0, "parameters": {"threads": "4"}},
+                    {"command": "a", "median": 1.0, "parameters": {"commit": "main"}},
+                    {"command": "b", "times": [1.0, 2.0], "exit_codes": [0, None]},
+                    {"command": "c", "times": [1.0], "exit_codes": [1]},
+                ]
+            }
+        ),
+        [
+            ("a", "s", "mean", {"threads": "4"}),
+            ("a", "s", "median", {"commit": "main"}),
+            ("b", "s", "median", {}),
+        ],
+        ("", math.nan, math.nan, {"failed": 2}),
+    ),
+    "cargo-criterion": (
+        "\n".join(map(json.dumps, TYPICAL)),
+        [("a", "ns", "slope", {}), ("b", "ns", "mean", {})],
+        NO_COMMIT,
+    ),
+    "go": (
+        GO_LABELS,
+        [
+            ("BenchmarkSum", "ns", "median", GO_HERE),
+            ("BenchmarkSum", "loss", "median", GO_HERE),
+            ("BenchmarkSort/size-100", "ns", "median", GO_HERE),
+            ("BenchmarkSum", "ns", "median", {"goos": "linux", "pkg": "shop/archive", "procs": "8"}),
+        ],
+        ("0f3c2a9d", 1767323045.0, math.nan, {"invalid": 2, "failed": 2, "skipped": 1}),
+    ),
+    "bencher": (
+        "running 2 tests\ntest a ... bench: 10 ns/iter (+/- 1)\ntest b ... FAILED\n" * 2,
+        [("a", "ns", "median", {})],
+        ("", math.nan, math.nan, {"failed": 2}),
+    ),
+}
+
+
+@pytest.mark.parametrize("tool", LABELS)
+def test_labels_and_statistics_of_a_tool_are_read(tool: str) -> None:
+    text, measurements, facts = LABELS[tool]
+    format_, results = read(text, "0f3c2a9d-env.json")
+    assert format_ == tool
+    labelled = [(item.name, item.unit, item.statistic, dict(item.labels)) for item in results.measurements]
+    assert labelled == measurements
+    times = (results.commit_time, results.run_time)
+    assert (results.commit, results.left_out) == (facts[0], facts[3])
+    assert times == pytest.approx(facts[1:3], nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "labels"),
+    [
+        ("target/criterion/sort/ten/new/estimates.json", "sort/ten", {}),
+        ("target/criterion/sort/ten/base/estimates.json", "sort/ten", {}),
+        ("target/criterion/sort/ten/main/estimates.json", "sort/ten", {"baseline": "main"}),
+        ("target/criterion/sort/ten/0f3c2a9d/estimates.json", "sort/ten", {}),
+        ("criterion/target/criterion/sort/new/estimates.json", "sort", {}),
+        ("results/0f3c2a9d/sort/new/estimates.json", "sort", {}),
+        ("0f3c2a9d/criterion/sort/by/100/new/estimates.json", "sort/by/100", {}),
+    ],
+)
+def test_folders_of_criterion_are_the_benchmark_and_its_baseline(
+    path: str, name: str, labels: dict[str, str]
+) -> None:
+    _, results = read(json.dumps(ESTIMATES), path)
+    (item,) = results.measurements
+    assert (item.name, item.statistic, dict(item.labels)) == (name, "median", labels)
+
+
+def test_the_name_of_a_benchmark_of_criterion_is_in_the_file_beside(tmp_path: Path) -> None:
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / "benchmark.json").write_text(json.dumps({"full_id": "sort/by size/10"}))
+    _, results = read(json.dumps(ESTIMATES), str(tmp_path / "new" / "estimates.json"))
+    assert [item.name for item in results.measurements] == ["sort/by size/10"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "names"),
+    [
+        (["Sum-8", "Sort/n-10-8"], ["Sum", "Sort/n-10"]),
+        (["Sum-8", "Sort/n-10"], ["Sum-8", "Sort/n-10"]),
+        (["Sum", "Sum-2", "Sum-4"], ["Sum", "Sum-2", "Sum-4"]),
+        (["Sort/n-10-8", "Sort/n-20-8"], ["Sort/n-10", "Sort/n-20"]),
+        (["Sort/n-10"], ["Sort/n-10"]),
+        (["Sum-8"], ["Sum"]),
+        (["Sort/n-10", "Sort/n-10"], ["Sort/n-10"]),
+    ],
+)
+def test_a_number_at_the_end_of_all_names_is_gomaxprocs(lines: list[str], names: list[str]) -> None:
+    _, results = read("".join(f"Benchmark{line} 10 5 ns/op\n" for line in lines))
+    assert [item.name for item in results.measurements] == [f"Benchmark{name}" for name in names]
+
+
+def test_objects_that_are_nested_deeply_are_no_labels() -> None:
+    deep: dict[str, object] = {"name": 1}
+    for _ in range(900):
+        deep = {"inner": deep}
+    _, results = read(json.dumps({**PYTEST, "machine_info": {"node": "ci", "deep": deep}}))
+    assert dict(results.measurements[0].labels) == {"node": "ci"}
+
+
+def test_a_file_of_several_commits_is_refused() -> None:
+    runs = "".join(f"commit: {sha}\nBenchmarkSum 10 5 ns/op\n" for sha in ("0f3c2a9", "0f3c2aa"))
+    with pytest.raises(ConfigError, match="results of several commits"):
+        read(runs)
 
 
 NAN_OF_GOOGLE = {
@@ -193,7 +475,7 @@ def test_what_is_no_number_or_of_another_type_is_no_measurement(
 )
 def test_an_entry_without_a_measurement_is_counted(entry: dict[str, Any]) -> None:
     _, results = read(json.dumps({**PYTEST, "benchmarks": [entry, 3]}))
-    assert (results.measurements, results.invalid) == ([], 2)
+    assert (results.measurements, results.left_out) == ([], {"invalid": 2})
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,14 @@ def test_a_file_of_results_gives_the_median_of_one_benchmark(tmp_path: Path) -> 
     assert "exit code 3" in read(finished(3), tmp_path).failure
     either = reading_of(exit_code=False, results=Path("new.json"), benchmark=None)
     assert "not one benchmark, but one, two" in either(finished(0), tmp_path).failure
+    (tmp_path / "go.txt").write_text("BenchmarkSum-8 9 10 ns/op 16 B/op\nBenchmarkSum-8 9 12 ns/op 16 B/op\n")
+    several = reading_of(exit_code=False, results=Path("go.txt"), benchmark="BenchmarkSum")
+    assert "but BenchmarkSum B, BenchmarkSum ns" in several(finished(0), tmp_path).failure
+    in_ns = reading_of(exit_code=False, results=Path("go.txt"), benchmark="BenchmarkSum ns")
+    assert in_ns(finished(0), tmp_path).value == 11.0
+    failing = {"results": [{"command": "one", "times": [1.0], "exit_codes": [1]}]}
+    (tmp_path / "new.json").write_bytes(orjson.dumps(failing))
+    assert "left out: 1 failed" in read(finished(0), tmp_path).failure
     missing = reading_of(exit_code=False, results=Path("other.json"), benchmark=None)
     assert "other.json" in missing(finished(0), tmp_path).failure
 

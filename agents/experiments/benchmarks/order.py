@@ -1,0 +1,137 @@
+"""Order of the commits of runs: by a repository, by times, by numbers in the names of files."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from agents.experiments.benchmarks.results import BenchmarkRun
+from pipeline.model.errors import ConfigError
+
+_TOKEN = re.compile(r"(?<![0-9a-zA-Z])[0-9a-f]{7,64}(?![0-9a-zA-Z])|[0-9]+|[^0-9]")
+_ID = re.compile(r"[0-9a-f]{7,64}")
+_YEARS = range(1970, 2100)
+
+
+class OrderBasis(StrEnum):
+    """What gives the order of commits."""
+
+    REPOSITORY = "repository"
+    GIVEN = "given"
+    COMMIT_TIMES = "commit_times"
+    RUN_TIMES = "run_times"
+    NAMES = "names"
+
+
+@dataclass(frozen=True, slots=True)
+class CommitOrder:
+    """Commits, oldest first.
+
+    Args:
+        commits: Their ids, or their files where nothing says a commit.
+        basis: What gives the order.
+        is_disputed: Whether numbers in the names of files give another order than the times of runs, as if
+            old commits were measured later.
+    """
+
+    commits: tuple[str, ...]
+    basis: OrderBasis
+    is_disputed: bool = False
+
+
+def commit_order(
+    runs: Sequence[BenchmarkRun], order: Sequence[str] = (), *, in_order: bool = False
+) -> CommitOrder:
+    """Return the order of the commits of runs.
+
+    Args:
+        runs: Runs of commits in ``order``, if there is one.
+        order: All commits of a repository, oldest first.
+        in_order: The runs are in the order of commits. They are too if nothing else gives one, and somebody
+            named them in another order than that of names.
+
+    Raises:
+        ConfigError: the order is not certain: two commits have one time, or one has none, and no number in
+            the names of files counts them.
+    """
+    commits = tuple(dict.fromkeys(run.commit for run in runs))
+    if order:
+        position = {sha: number for number, sha in enumerate(order)}
+        return CommitOrder(tuple(sorted(commits, key=position.__getitem__)), OrderBasis.REPOSITORY)
+    if in_order or len(commits) < 2:
+        return CommitOrder(commits, OrderBasis.GIVEN)
+    keys: dict[OrderBasis, list[tuple[float, ...]]] = {
+        OrderBasis.COMMIT_TIMES: [(run.results.commit_time,) for run in runs],
+        OrderBasis.RUN_TIMES: [(run.results.run_time,) for run in runs],
+        OrderBasis.NAMES: _numbers([str(run.path) for run in runs], [run.commit for run in runs]),
+    }
+    orders = {basis: certain for basis, values in keys.items() if (certain := _certain(runs, values))}
+    if orders:
+        basis = next(iter(orders))
+        names = orders.get(OrderBasis.NAMES, orders[basis])
+        return CommitOrder(
+            orders[basis], basis, is_disputed=basis is OrderBasis.RUN_TIMES and names != orders[basis]
+        )
+    if [run.path for run in runs] != sorted(run.path for run in runs):
+        return CommitOrder(commits, OrderBasis.GIVEN)  # a pattern or a folder gives names in order
+    untimed = sum(math.isnan(run.results.commit_time) and math.isnan(run.results.run_time) for run in runs)
+    times = f"{untimed} of {len(runs)} files have no time" if untimed else "some have the same time"
+    raise ConfigError(
+        f"the order of {len(commits)} commits is not known: {times}, and no number in the files' names "
+        "counts them; give --repo, or --in-order if the files are given oldest first"
+    )
+
+
+def _certain(runs: Sequence[BenchmarkRun], keys: Sequence[tuple[float, ...]]) -> tuple[str, ...]:
+    """Return the commits of runs by their smallest keys; nothing if one has none, or two have the same."""
+    firsts = _firsts(runs, keys)
+    if len(set(firsts.values())) < len({run.commit for run in runs}):
+        return ()
+    is_known = not any(math.isnan(key[0]) for key in firsts.values())
+    return tuple(sorted(firsts, key=firsts.__getitem__)) if is_known else ()
+
+
+def _firsts(
+    runs: Sequence[BenchmarkRun], keys: Sequence[tuple[float, ...]]
+) -> Mapping[str, tuple[float, ...]]:
+    """Return the smallest key of each commit's runs, NaN where none has one; without keys, nothing."""
+    firsts: dict[str, tuple[float, ...]] = {}
+    for run, key in zip(runs, keys, strict=False):
+        first = firsts.get(run.commit, key)
+        firsts[run.commit] = key if math.isnan(first[0]) else min(first, key)
+    return firsts
+
+
+def _numbers(names: Sequence[str], commits: Sequence[str]) -> list[tuple[float, ...]]:
+    """Return the numbers by which names count; nothing if texts differ, or numbers contradict each other.
+
+    Several numbers count if they rise together, or if they are a date, year first.
+    """
+    rows = [_TOKEN.findall(name) for name in names]
+    columns = list(zip(*rows, strict=True)) if len({len(row) for row in rows}) == 1 else []
+    numeric = [tuple(map(int, column)) if all(map(str.isdecimal, column)) else () for column in columns]
+    texts = [column for column, numbers in zip(columns, numeric, strict=True) if not numbers]
+    if any(len(set(column)) > 1 and not all(map(_ID.fullmatch, column)) for column in texts):
+        return []
+    numeric = [numbers for numbers in numeric if numbers]
+    counting = [numbers for numbers in numeric if len(set(numbers)) > 1]
+    of_commits = [
+        numbers for numbers in counting if len(set(zip(commits, numbers, strict=True))) == len(set(commits))
+    ]
+    counting = of_commits or counting
+    keys = list(zip(*counting, strict=True))
+    rises = all(list(numbers) == sorted(numbers) for numbers in zip(*sorted(keys), strict=True))
+    return keys if rises or _is_date(numeric, counting) else []
+
+
+def _is_date(numeric: Sequence[Sequence[int]], counting: Sequence[Sequence[int]]) -> bool:
+    """True if the numbers that count are a date, year first: 2026-01-31, or 20260131."""
+    first = numeric.index(counting[0])
+    year_ahead = first > 0 and all(number in _YEARS for number in numeric[first - 1])
+    if year_ahead or all(number in _YEARS for number in counting[0]):
+        months = counting[0] if year_ahead else numeric[first + 1] if first + 1 < len(numeric) else ()
+        return all(1 <= number <= 12 for number in months)
+    return all(number // 10_000 in _YEARS and 1 <= number // 100 % 100 <= 12 for number in counting[0])

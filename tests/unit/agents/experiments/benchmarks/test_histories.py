@@ -1,0 +1,397 @@
+"""Histories of 24 commits in each tool's format: changes are seen within one identity, and no others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from agents.experiments.benchmarks import BenchmarkHistory, RunsReading, arrange, find_changes, read_results
+from pipeline.model.errors import ConfigError
+
+COMMITS = 24
+AT = 12
+"""Commit at which the histories change."""
+
+Noise = Callable[[float], float]
+Files = Mapping[str, object]  # text or JSON by name
+Seen = set[tuple[str, int, float]]  # title, first commit of the new level, rounded relative change
+
+
+def late(number: int, before: object, after: object) -> object:
+    return before if number < AT else after
+
+
+def sha(number: int) -> str:
+    return f"{0xABC0000 + number:07x}"
+
+
+def whole_sha(number: int) -> str:
+    return sha(number) + "0" * 33
+
+
+def go(*lines: str, **labels: str) -> str:
+    head = "".join(f"{name}: {value}\n" for name, value in {"goos": "linux", **labels}.items())
+    return head + "".join(f"Benchmark{line}\n" for line in lines) + "PASS\n"
+
+
+def go_packages(number: int, noise: Noise) -> Files:
+    slower = 1.1 if number >= AT else 1.0
+    store = go(f"Encode-8 100 {noise(100 * slower)} ns/op", pkg="shop/store")
+    return {f"{number}.txt": go(f"Encode-8 100 {noise(9e5)} ns/op", pkg="shop/archive") + store}
+
+
+def go_machines(number: int, noise: Noise) -> Files:
+    cpu, level = ("EPYC", 100) if number % 3 else ("Xeon", 150)
+    return {f"{number}.txt": go(f"Sum-8 9 {noise(level)} ns/op", cpu=cpu)}
+
+
+def go_processors(number: int, noise: Noise) -> Files:
+    return {f"{number}.txt": go(f"Sum-{late(number, 8, 16)} 9 {noise(100 if number < AT else 60)} ns/op")}
+
+
+def go_cpu_list(number: int, noise: Noise) -> Files:
+    levels = {"Sum": 400.0, "Sum-2": 210.0, "Sum-4": 110.0 * (1.3 if number >= AT else 1.0)}
+    return {f"{number}.txt": go(*(f"{name} 9 {noise(level)} ns/op" for name, level in levels.items()))}
+
+
+def go_sizes(number: int, noise: Noise) -> Files:
+    levels = {10: 60.0, 1000: 5200.0, 100_000: 4e5 * (1.4 if number >= AT else 1.0)}
+    return {
+        f"{number}.txt": go(*(f"Sort/size-{size} 9 {noise(level)} ns/op" for size, level in levels.items()))
+    }
+
+
+def go_size_added(number: int, noise: Noise) -> Files:
+    lines = [
+        f"Sort/size-100 9 {noise(100 if number < AT else 120)} ns/op",
+        f"Find/size-100 9 {noise(7)} ns/op",
+    ]
+    return {f"{number}.txt": go(*lines, *([f"Sort/size-200 9 {noise(210)} ns/op"] if number >= AT else []))}
+
+
+def go_dated(number: int, noise: Noise) -> Files:
+    head = f"commit: {whole_sha(number)}\ncommit-time: 2026-01-{number + 1:02}T00:00:00Z\n"
+    return {
+        f"{7 * number % COMMITS:02}.txt": head + go(f"Sum-8 9 {noise(100 if number < AT else 120)} ns/op")
+    }
+
+
+def go_higher(number: int, noise: Noise) -> Files:
+    line = f"Cache-8 9 {noise(50 if number < AT else 40)} hits"
+    return {f"{number}.txt": "Unit hits better=higher\n" + go(line)}
+
+
+def jmh(
+    benchmark: str, mode: str, unit: str, values: Sequence[float], **entries: object
+) -> dict[str, object]:
+    metric = {"score": float(np.mean(values)), "scoreUnit": unit, "rawData": [values]}
+    return {"benchmark": benchmark, "mode": mode, "threads": 1, "primaryMetric": metric, **entries}
+
+
+def jmh_modes(number: int, noise: Noise) -> Files:
+    slower = 1.4 if number >= AT else 1.0
+    modes = (("avgt", 0.01), ("sample", 0.0101), ("ss", 1.9 * slower))
+    entries = [jmh("Cart.total", mode, "ms/op", [noise(level)] * 3) for mode, level in modes]
+    return {f"{number}.json": [*entries, jmh("Cart.total", "thrpt", "ops/ms", [noise(100)] * 3)]}
+
+
+def jmh_threads(number: int, noise: Noise) -> Files:
+    threads = late(number, 1, 8)
+    return {
+        f"{number}.json": [
+            jmh("Cart.total", "avgt", "us/op", [noise(4 if threads == 1 else 9)], threads=threads)
+        ]
+    }
+
+
+def jmh_unit(number: int, noise: Noise) -> Files:
+    unit, level = ("ms/op", 2.0) if number < 6 else ("us/op", 2000.0)
+    return {
+        f"{number}.json": [jmh("Cart.total", "avgt", unit, [noise(level * (1.2 if number >= AT else 1))])]
+    }
+
+
+def jmh_jdk(number: int, noise: Noise) -> Files:
+    jdk, level = ("21.0.1", 4.0) if number < AT else ("25", 3.0)
+    return {f"{number}.json": [jmh("Cart.total", "avgt", "us/op", [noise(level)], jdkVersion=jdk)]}
+
+
+def asv(number: int, results: object, machine: str = "one", **entries: object) -> dict[str, object]:
+    columns = ["result", "params", "version"]
+    date = 1_700_000_000_000 + number * 86_400_000
+    head = {
+        "commit_hash": whole_sha(number),
+        "date": date,
+        "env_name": "py3.11",
+        "params": {"machine": machine},
+    }
+    return {**head, "result_columns": columns, "results": results, **entries}
+
+
+def asv_machines(number: int, noise: Noise) -> Files:
+    name = f"{sha(number)}-py3.11.json"
+    files = {f"one/{name}": asv(number, {"cart.time_total": [[noise(0.1)], [], "1"]})}
+    other = asv(number, {"cart.time_total": [[noise(0.3)], [], "1"]}, "two")
+    return {**files, f"two/{name}": other} if number >= AT else files
+
+
+def asv_versions(number: int, noise: Noise) -> Files:
+    version, level = ("1f0e", 0.02) if number < AT else ("77ab", 0.2)
+    return {f"{sha(number)}-py3.11.json": asv(number, {"cart.time_total": [[noise(level)], [], version]})}
+
+
+def asv_parameters(number: int, noise: Noise) -> Files:
+    values = [noise(1.0), noise(2.0 * (1.5 if number >= AT else 1.0))]
+    return {f"{sha(number)}-py3.11.json": asv(number, {"cart.time_total": [values, [["1", "2"]], "1"]})}
+
+
+def asv_failed(number: int, noise: Noise) -> Files:
+    value = noise(1.0) if number < AT else None
+    return {f"{sha(number)}-py3.11.json": asv(number, {"cart.time_total": [[value], [], "1"]})}
+
+
+def pytest_benchmark(number: int, values: Sequence[float], **machine: object) -> dict[str, object]:
+    commit = {"id": whole_sha(number), "time": f"2026-01-{number + 1:02}T00:00:00+00:00"}
+    benchmark = {"fullname": "t.py::total", "stats": {"data": values}}
+    # All commits were measured on one day, the newest first.
+    ran = f"2026-03-01T{23 - number:02}:00:00"
+    return {"machine_info": machine, "commit_info": commit, "datetime": ran, "benchmarks": [benchmark]}
+
+
+def pytest_backfilled(number: int, noise: Noise) -> Files:
+    return {f"{sha(number)}.json": pytest_benchmark(number, [noise(1.0 if number < AT else 1.2)] * 3)}
+
+
+def pytest_interpreters(number: int, noise: Noise) -> Files:
+    python, level = ("3.11.4", 1.0) if number < AT else ("3.14.0", 0.8)
+    return {f"{sha(number)}.json": pytest_benchmark(number, [noise(level)], node="ci", python_version=python)}
+
+
+def pytest_frequencies(number: int, noise: Noise) -> Files:
+    cpu = {"count": 8, "hz_actual_friendly": f"{3 + number / 100} GHz"}
+    return {f"{sha(number)}.json": pytest_benchmark(number, [noise(1.0 if number < AT else 1.2)], cpu=cpu)}
+
+
+def google(number: int, *benchmarks: object, **context: object) -> dict[str, object]:
+    date = f"2026-01-{number + 1:02}T00:00:00+00:00"
+    return {
+        "context": {"date": date, "mhz_per_cpu": 2000 + number, **context},
+        "benchmarks": list(benchmarks),
+    }
+
+
+def google_entry(name: str, cpu: float, real: float, **members: object) -> dict[str, object]:
+    return {"name": name, "run_name": name, "cpu_time": cpu, "real_time": real, "time_unit": "us", **members}
+
+
+def google_clocks(number: int, noise: Noise) -> Files:
+    names = ("a/manual_time", "a/process_time/real_time/threads:4", "a/real_timer", "a")
+    entries = [google_entry(name, noise(1.0), noise(5.0 if number < AT else 6.0)) for name in names]
+    return {f"{sha(number)}.json": google(number, *entries)}
+
+
+def google_aggregates(number: int, noise: Noise) -> Files:
+    level = noise(200 if number < AT else 220)
+    kinds = {"mean": noise(level), "median": level, "stddev": noise(2), "cv": 0.01}
+    entries = [
+        {**google_entry("a", value, value, run_type="aggregate", aggregate_name=kind), "name": f"a_{kind}"}
+        for kind, value in kinds.items()
+    ]
+    return {f"{sha(number)}.json": google(number, *entries)}
+
+
+def google_builds(number: int, noise: Noise) -> Files:
+    build, level = ("debug", 900.0) if number < AT else ("release", 100.0)
+    return {
+        f"{sha(number)}.json": google(number, google_entry("a", noise(level), 1.0), library_build_type=build)
+    }
+
+
+def google_executables(number: int, noise: Noise) -> Files:
+    levels = {"./encode": 900.0, f"C:\\build-{number}\\decode.exe": 100.0 if number < AT else 120.0}
+    return {
+        f"{sha(number)}-{index}.json": google(number, google_entry("a", noise(level), 1.0), executable=path)
+        for index, (path, level) in enumerate(levels.items())
+    }
+
+
+def google_failing(number: int, noise: Noise) -> Files:
+    failed = google_entry("a", 0.0, 0.0, error_occurred=True, run_type="iteration")
+    entry = google_entry("a", noise(5.0), 1.0, run_type="iteration")
+    mean = {**google_entry("a", 0.0, 0.0, run_type="aggregate", aggregate_name="mean"), "name": "a_mean"}
+    return {f"{sha(number)}.json": google(number, *((entry,) if number < AT else (failed, mean)))}
+
+
+def hyperfine(*entries: tuple[str, Sequence[float], Sequence[object], object]) -> dict[str, object]:
+    names = ("command", "times", "exit_codes", "parameters")
+    return {"results": [dict(zip(names, entry, strict=True)) for entry in entries]}
+
+
+def hyperfine_failing(number: int, noise: Noise) -> Files:
+    time, code = (0.8, 0) if number < AT else (0.01, late(number % 2 * AT, 1, None))
+    return {f"{number}.json": hyperfine(("shop", [noise(time)] * 3, [code] * 3, None))}
+
+
+def hyperfine_flaky(number: int, noise: Noise) -> Files:
+    times = [noise(0.8 if number < AT else 0.9), 0.01, 0.01]
+    return {f"{number}.json": hyperfine(("shop", times, [0, 1, 1], None))}
+
+
+def hyperfine_parameters(number: int, noise: Noise) -> Files:
+    small, large = (("shop", [noise(level)], [0], {"size": size}) for level, size in ((1.0, "1"), (9.0, "2")))
+    return {f"{number}.json": hyperfine(small, large) if number < AT else hyperfine(large)}
+
+
+def hyperfine_machines(number: int, noise: Noise) -> Files:
+    machine, level = ("laptop", 1.0) if number < AT else ("server", 0.5)
+    return {f"{number:02}-{machine}.json": hyperfine(("shop", [noise(level)], [0], None))}
+
+
+def estimates(value: float) -> dict[str, object]:
+    names = ("mean", "median", "slope", "std_dev")
+    return {name: {"point_estimate": value} for name in names}
+
+
+def criterion_baselines(number: int, noise: Noise) -> Files:
+    folder = f"{number:02}-{sha(number)}/target/criterion/sort/ten"
+    level = noise(100.0 if number < AT else 110.0)
+    ratios = {name: {"point_estimate": 0.1} for name in ("mean", "median")}
+    return {
+        f"{folder}/new/estimates.json": estimates(level),
+        f"{folder}/base/estimates.json": estimates(noise(90.0 + number)),
+        f"{folder}/main/estimates.json": estimates(70.0),
+        f"{folder}/change/estimates.json": ratios,
+    }
+
+
+def criterion_statistics(number: int, noise: Noise) -> Files:
+    folder = f"{number:02}-{sha(number)}/target/criterion/sort/ten/new"
+    flat = {**estimates(noise(130.0)), "slope": None}
+    return {f"{folder}/estimates.json": estimates(noise(100.0)) if number < AT else flat}
+
+
+def bencher_binaries(number: int, noise: Noise) -> Files:
+    level = noise(300 if number < AT else 330)
+    head, rest = "running 2 tests\ntest", "ns/iter (+/- 1)\n"
+    first = f"{head} a ... bench: {noise(100)} {rest}test x ... bench: 5 {rest}"
+    second = f"{head} b ... bench: {level} {rest}test x ... bench: 900 {rest}"
+    return {f"{number}.txt": first + second}
+
+
+HISTORIES: Mapping[str, tuple[Callable[[int, Noise], Files], Seen, dict[str, int]]] = {
+    "Go: two packages": (go_packages, {("BenchmarkEncode (pkg=shop/store)", AT, 0.1)}, {}),
+    "Go: two machines by turns": (go_machines, set(), {}),
+    "Go: more processors": (go_processors, set(), {}),
+    "Go: -cpu 1,2,4": (go_cpu_list, {("BenchmarkSum-4", AT, 0.3)}, {}),
+    "Go: numbers of sub-benchmarks": (go_sizes, {("BenchmarkSort/size-100000", AT, 0.4)}, {}),
+    "Go: one size at first": (go_size_added, {("BenchmarkSort/size-100", AT, 0.2)}, {}),
+    "Go: commit and its time as labels": (go_dated, {("BenchmarkSum", AT, 0.2)}, {}),
+    "Go: more is better": (go_higher, {("BenchmarkCache", AT, -0.2)}, {}),
+    "JMH: modes": (jmh_modes, {("Cart.total (mode=ss)", AT, 0.4)}, {}),
+    "JMH: threads": (jmh_threads, set(), {}),
+    "JMH: another unit": (jmh_unit, {("Cart.total", AT, 0.2)}, {}),
+    "JMH: another JDK": (jmh_jdk, set(), {}),
+    "asv: machines": (asv_machines, set(), {}),
+    "asv: versions": (asv_versions, set(), {}),
+    "asv: parameters": (asv_parameters, {("cart.time_total[2]", AT, 0.5)}, {}),
+    "asv: failed": (asv_failed, set(), {"failed": COMMITS - AT}),
+    "pytest-benchmark: measured newest first": (pytest_backfilled, {("t.py::total", AT, 0.2)}, {}),
+    "pytest-benchmark: interpreters": (pytest_interpreters, set(), {}),
+    "pytest-benchmark: measured frequencies": (pytest_frequencies, {("t.py::total", AT, 0.2)}, {}),
+    "Google Benchmark: clocks": (
+        google_clocks,
+        {("a/manual_time", AT, 0.2), ("a/process_time/real_time/threads:4", AT, 0.2)},
+        {},
+    ),
+    "Google Benchmark: aggregates": (google_aggregates, {("a", AT, 0.1)}, {"aggregate": 3 * COMMITS}),
+    "Google Benchmark: builds": (google_builds, set(), {}),
+    "Google Benchmark: executables": (google_executables, {("a (executable=decode)", AT, 0.2)}, {}),
+    "Google Benchmark: failing": (google_failing, set(), {"failed": COMMITS - AT, "aggregate": COMMITS - AT}),
+    "hyperfine: failing": (hyperfine_failing, set(), {"failed": 3 * (COMMITS - AT)}),
+    "hyperfine: some runs failed": (hyperfine_flaky, {("shop", AT, 0.1)}, {"failed": 2 * COMMITS}),
+    "hyperfine: parameters": (hyperfine_parameters, set(), {}),
+    "criterion: baselines": (criterion_baselines, {("sort/ten", AT, 0.1)}, {"baseline": 3 * COMMITS}),
+    "criterion: statistics": (criterion_statistics, set(), {}),
+    "bencher: binaries": (bencher_binaries, {("b", AT, 0.1)}, {"ambiguous": 2 * COMMITS}),
+}
+
+
+def read_history(
+    folder: Path, files: Callable[[int, Noise], Files], *, in_order: bool = False
+) -> tuple[RunsReading, BenchmarkHistory]:
+    rng = np.random.default_rng(7)
+
+    def noise(level: float) -> float:
+        return level * float(1 + rng.normal(0, 0.005))
+
+    for number in range(COMMITS):
+        for name, content in files(number, noise).items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content if isinstance(content, str) else json.dumps(content))
+    reading = read_results([folder])
+    return reading, arrange(reading.runs, in_order=in_order)
+
+
+@pytest.mark.parametrize("name", HISTORIES)
+def test_a_change_is_seen_within_one_identity(name: str, tmp_path: Path) -> None:
+    files, seen, left_out = HISTORIES[name]
+    reading, history = read_history(tmp_path, files)
+    changes = find_changes(history.series)
+    assert {(change.series.title, change.index, round(change.relative, 1)) for change in changes} == seen
+    assert all(change.worse for change in changes)
+    assert reading.left_out == left_out
+
+
+def test_machines_in_names_of_files_are_series_of_their_own_if_the_format_has_none(tmp_path: Path) -> None:
+    _, history = read_history(tmp_path, hyperfine_machines, in_order=True)
+    assert {item.title for item in history.series} == {"shop (file=laptop)", "shop (file=server)"}
+    assert find_changes(history.series) == []
+
+
+@pytest.mark.parametrize(
+    ("folders", "titles"),
+    [
+        (("one", "two"), {"BenchmarkSum (file=one/out)", "BenchmarkSum (file=two/out)"}),
+        (("run1", "run2"), {"BenchmarkSum"}),
+        (("smp1", "smp8"), {"BenchmarkSum (file=smp1/out)", "BenchmarkSum (file=smp8/out)"}),
+        (("py3.11", "py3.12"), {"BenchmarkSum (file=py3.11/out)", "BenchmarkSum (file=py3.12/out)"}),
+        (("0f3c2a9", "0f3c2aa"), {"BenchmarkSum"}),
+    ],
+)
+def test_folders_that_differ_in_more_than_ids_and_numbers_are_labels(
+    folders: Sequence[str], titles: set[str], tmp_path: Path
+) -> None:
+    for number, folder in enumerate(folders):
+        for run in (1, 2):
+            path = tmp_path / folder / f"{number}{run}-out.txt"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(go("Sum-8 9 5 ns/op"))
+    history = arrange(read_results([tmp_path]).runs, in_order=True)
+    assert {item.title for item in history.series} == titles
+    for path in tmp_path.rglob("*.txt"):
+        path.write_text(go("Sum-8 9 5 ns/op", cpu="EPYC" if path.parent.name == folders[0] else "Xeon"))
+    history = arrange(read_results([tmp_path]).runs, in_order=True)
+    assert {item.title for item in history.series} == {
+        f"BenchmarkSum (cpu={cpu})" for cpu in ("EPYC", "Xeon")
+    }
+    joined = arrange(read_results([tmp_path]).runs, in_order=True, across={"cpu"})
+    assert [item.title for item in joined.series] == ["BenchmarkSum"]
+
+
+def test_names_of_files_that_are_those_of_commits_are_no_labels(tmp_path: Path) -> None:
+    for name in ("old", "middle", "new"):
+        (tmp_path / f"{name}.txt").write_text(go("Sum-8 9 5 ns/op"))
+    history = arrange(read_results([tmp_path]).runs, in_order=True)
+    assert [item.title for item in history.series] == ["BenchmarkSum"]
+
+
+def test_names_in_no_order_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(
+        ConfigError, match="the order of 24 commits is not known: 24 of 24 files have no time"
+    ):
+        read_history(tmp_path, hyperfine_machines)
