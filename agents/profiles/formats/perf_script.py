@@ -52,7 +52,7 @@ class PerfScriptFormat:
         return any(
             _header(line.strip()) and (_SINGLE.fullmatch(line.strip()) or _FRAME.fullmatch(following))
             for line, following in zip(lines, [*lines[1:], ""], strict=True)
-        ) and mostly_samples(list(_records(ProfileSource.of(whole), "")))
+        ) and mostly_samples(list(self.read(ProfileSource.of(whole), "").records))
 
     def read(self, source: ProfileSource, value: str) -> Reading:
         """Read samples of one event, ``value`` or that of the first, one each under the name of its command.
