@@ -45,7 +45,9 @@ def test_a_wrong_gates_file_stops_the_worker_before_it_starts(tmp_path: Path) ->
     build("rootcause", Settings(gates=file))
 
 
-@pytest.mark.parametrize("stage", ["aggregate", "detect", "filter", "dedup", "rootcause", "releases", "judge"])
+@pytest.mark.parametrize(
+    "stage", ["aggregate", "detect", "filter", "dedup", "rootcause", "releases", "judge"]
+)
 def test_a_worker_starts_without_all_of_scipys_statistics(stage: str) -> None:
     # They take a third of a second of processor time to import; scipy.special has what these stages need.
     modules = f"pipeline.worker, pipeline.commands.worker, pipeline.stages.{stage}"

@@ -74,6 +74,11 @@ def test_names_in_another_order_than_their_own_were_given_on_purpose() -> None:
     given = ("fff0000", "abc0001", "bcd0002")
     assert commit_order(runs(given)) == CommitOrder(given, OrderBasis.GIVEN)
     assert commit_order(runs(["2", "10", "1"])).basis is OrderBasis.NAMES
+    with pytest.raises(ConfigError, match="not known"):
+        commit_order(runs(given, (), [1, NAN, 0], []))
+    for folders in (["two/aab", "two/bbb", "one/aac", "one/bbc"], ["one/a", "two/b"]):
+        with pytest.raises(ConfigError, match="not known"):
+            commit_order(runs(folders))
 
 
 NAN = math.nan
@@ -83,8 +88,10 @@ NAN = math.nan
     ("commit_times", "run_times", "oldest_first", "basis"),
     [
         pytest.param([3, 1, 2], [1, 2, 3], "bca", OrderBasis.COMMIT_TIMES, id="both"),
-        pytest.param([3, NAN, 2], [1, 3, 2], "acb", OrderBasis.RUN_TIMES, id="a commit time is missing"),
-        pytest.param([5, 5, 2], [1, 3, 2], "acb", OrderBasis.RUN_TIMES, id="commits of one second"),
+        pytest.param([2, NAN, 3], [1, 3, 2], "acb", OrderBasis.RUN_TIMES, id="a commit time is missing"),
+        pytest.param([2, 5, 5], [1, 3, 2], "acb", OrderBasis.RUN_TIMES, id="commits of one second"),
+        pytest.param([3, NAN, 2], [1, 3, 2], "", None, id="a commit time is missing, measured newest first"),
+        pytest.param([5, 5, 2], [1, 3, 2], "", None, id="commits of one second, measured newest first"),
         pytest.param([5, 5, 2], [1, NAN, 2], "", None, id="neither"),
         pytest.param([], [1, 1, 2], "", None, id="runs of one second"),
     ],
