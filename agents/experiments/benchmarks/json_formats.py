@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from agents.experiments.benchmarks.results import (
+    COMMIT_ID,
     Entries,
     FileResults,
     LeftOut,
@@ -24,8 +25,8 @@ from agents.experiments.benchmarks.results import (
 _NO_MACHINE = re.compile(r"cpu\.(hz_|flags|cpuinfo_version|python_version)")
 """Members of pytest-benchmark's ``machine_info`` that are measured anew, or say nothing of the machine."""
 
-_NO_CONTEXT = {"mhz_per_cpu", "load_avg", "executable", "json_schema_version"}
-"""Members of Google Benchmark's ``context`` that are measured anew, or another path in each build."""
+_NO_CONTEXT = {"mhz_per_cpu", "load_avg", "json_schema_version"}
+"""Members of Google Benchmark's ``context`` that are measured anew, or say nothing of a result."""
 
 _WALL_CLOCK = {"manual_time", "real_time"}
 """Parts of a name by which Google Benchmark says that ``real_time`` is what the benchmark measures."""
@@ -60,6 +61,8 @@ def _pytest_benchmark(content: ResultFile) -> FileResults:
 def _google_benchmark(content: ResultFile) -> FileResults:
     """Read repetitions; of benchmarks that have none, the median that was made of them, or else the mean."""
     context = labels_of(content.document["context"])
+    if "executable" in context:  # its folder is another one in each build
+        context["executable"] = COMMIT_ID.sub("", re.split(r"[/\\]", context["executable"])[-1])
     entries = Entries({name: value for name, value in context.items() if name not in _NO_CONTEXT})
     benchmarks = list(objects(content.document["benchmarks"]))
     names = {_text(entry.get("name")) for entry in benchmarks}

@@ -108,7 +108,7 @@ def _untimed(runs: Sequence[BenchmarkRun], times: Mapping[str, tuple[float, ...]
     """Return why times do not order runs, given the times of their commits."""
     of_commits = sum(math.isnan(time) for (time,) in times.values())
     if 0 < of_commits < len(times):
-        return f"{of_commits} of {len(times)} commits have no time, which that of a run does not replace"
+        return f"the time of {of_commits} of {len(times)} commits is missing"
     untimed = sum(math.isnan(run.results.commit_time) and math.isnan(run.results.run_time) for run in runs)
     return f"{untimed} of {len(runs)} files have no time" if untimed else "some have the same time"
 

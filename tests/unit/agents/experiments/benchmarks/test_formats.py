@@ -268,11 +268,16 @@ LABELS: Mapping[str, tuple[str, list[Labelled], RunFacts]] = {
             }
         ),
         [
-            ("c", "ns", "median", {"host_name": "ci", "num_cpus": "8", "label": "lz4"}),
-            ("e", "ns", "median", {"host_name": "ci", "num_cpus": "8"}),
-            ("c_max", "ns", "median", {"host_name": "ci", "num_cpus": "8"}),
-            ("top_mean", "ns", "median", {"host_name": "ci", "num_cpus": "8"}),
-            ("a", "ns", "mean", {"host_name": "ci", "num_cpus": "8"}),
+            (
+                "c",
+                "ns",
+                "median",
+                {"executable": "bench", "host_name": "ci", "num_cpus": "8", "label": "lz4"},
+            ),
+            ("e", "ns", "median", {"executable": "bench", "host_name": "ci", "num_cpus": "8"}),
+            ("c_max", "ns", "median", {"executable": "bench", "host_name": "ci", "num_cpus": "8"}),
+            ("top_mean", "ns", "median", {"executable": "bench", "host_name": "ci", "num_cpus": "8"}),
+            ("a", "ns", "mean", {"executable": "bench", "host_name": "ci", "num_cpus": "8"}),
         ],
         (SHA, math.nan, 1767323045.0, {"skipped": 1, "aggregate": 5}),
     ),
