@@ -143,7 +143,7 @@ def _hyperfine(content: ResultFile) -> FileResults:
             if not passed:
                 continue
             times = passed
-        statistic = "median" if times or "median" in entry else "mean"
+        statistic = "median" if times or entry.get("median") is not None else "mean"
         entries.add(entry.get("command"), "s", times or entry.get(statistic), labels, statistic=statistic)
     return entries.results()
 

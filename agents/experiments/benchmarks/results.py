@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
@@ -110,12 +111,12 @@ class ResultFile:
         """Decode a file.
 
         Raises:
-            ConfigError: it is no UTF-8.
+            ConfigError: it is neither UTF-8 nor UTF-16 with a byte order mark, which PowerShell writes.
         """
         try:
-            text = data.decode("utf-8-sig")
+            text = data.decode("utf-16" if data[:2] in (BOM_UTF16_LE, BOM_UTF16_BE) else "utf-8-sig")
         except UnicodeDecodeError:
-            raise ConfigError(f"{path}: not UTF-8 text") from None
+            raise ConfigError(f"{path}: not UTF-8 or UTF-16 text") from None
         return cls(path, text, _document(text))
 
     def beside(self, name: str) -> Mapping[str, Any]:

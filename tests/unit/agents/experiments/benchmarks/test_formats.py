@@ -325,6 +325,7 @@ LABELS: Mapping[str, tuple[str, list[Labelled], RunFacts]] = {
             {
                 "results": [
                     {"command": "a", "mean": 2.0, "parameters": {"threads": "4"}},
+                    {"command": "a", "mean": 3.0, "median": None, "parameters": {"threads": "5"}},
                     {"command": "a", "median": 1.0, "parameters": {"commit": "main"}},
                     {"command": "b", "times": [1.0, 2.0], "exit_codes": [0, None]},
                     {"command": "c", "times": [1.0], "exit_codes": [1]},
@@ -333,6 +334,7 @@ LABELS: Mapping[str, tuple[str, list[Labelled], RunFacts]] = {
         ),
         [
             ("a", "s", "mean", {"threads": "4"}),
+            ("a", "s", "mean", {"threads": "5"}),
             ("a", "s", "median", {"commit": "main"}),
             ("b", "s", "median", {}),
         ],
@@ -515,3 +517,17 @@ def test_ids_of_commits_in_names(text: object, commit: str) -> None:
 )
 def test_moments(value: object, moment: float) -> None:
     assert moment_of(value) == pytest.approx(moment, nan_ok=True)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_text_is_read_in_the_encodings_that_shells_write(encoding: str) -> None:
+    content = ResultFile.of(Path("a"), GO.replace("\n", "\r\n").encode(encoding))
+    format_ = find_format(content)
+    assert format_
+    assert [item.unit for item in format_.read(content).measurements] == [
+        "ns",
+        "B",
+        "allocations",
+        "ns",
+        "MB/s",
+    ]

@@ -439,3 +439,10 @@ def test_names_in_no_order_are_refused(tmp_path: Path) -> None:
         ConfigError, match="the order of 24 commits is not known: 24 of 24 files have no time"
     ):
         read_history(tmp_path, hyperfine_machines)
+
+
+def test_a_folder_that_all_files_share_names_no_commit(tmp_path: Path) -> None:
+    folder = tmp_path / "3fabc12d"
+    folder.mkdir()
+    _, history = read_history(folder, jmh_threads)
+    assert len(history.commits) == COMMITS
