@@ -67,7 +67,7 @@ def commit_order(
     keys: dict[OrderBasis, list[tuple[float, ...]]] = {
         OrderBasis.COMMIT_TIMES: [(run.results.commit_time,) for run in runs],
         OrderBasis.RUN_TIMES: [(run.results.run_time,) for run in runs],
-        OrderBasis.NAMES: _numbers([str(run.path) for run in runs], [run.commit for run in runs]),
+        OrderBasis.NAMES: _name_keys(runs),
     }
     times = _firsts(runs, keys[OrderBasis.COMMIT_TIMES])
     orders = {
@@ -131,6 +131,35 @@ def _firsts(
         first = firsts.get(run.commit, key)
         firsts[run.commit] = key if math.isnan(first[0]) else min(first, key)
     return firsts
+
+
+def _name_keys(runs: Sequence[BenchmarkRun]) -> list[tuple[float, ...]]:
+    """Return the numbers by which names count, nothing if they do not.
+
+    Names of other texts, such as ``gcc/7.txt`` and ``clang/7.txt``, count if those of each text that has all
+    commits agree; the key of other names is NaN.
+    """
+    keys = _numbers([str(run.path) for run in runs], [run.commit for run in runs])
+    groups: dict[tuple[str, ...], list[int]] = {}
+    for at, run in enumerate(runs):
+        words = _TOKEN.findall(str(run.path))
+        groups.setdefault(
+            tuple(word for word in words if not (word.isdecimal() or _ID.fullmatch(word))), []
+        ).append(at)
+    if keys or len(groups) < 2:
+        return keys
+    orders: set[tuple[str, ...]] = set()
+    keys = [(math.nan,)] * len(runs)
+    commits = len({run.commit for run in runs})
+    for positions in groups.values():
+        part = [runs[at] for at in positions]
+        if len({run.commit for run in part}) < commits:
+            continue
+        numbers = _numbers([str(run.path) for run in part], [run.commit for run in part])
+        orders.add(_certain(part, numbers))
+        for at, number in zip(positions, numbers if len(orders) == 1 else (), strict=False):
+            keys[at] = number
+    return keys if len(orders) == 1 and () not in orders else []
 
 
 def _numbers(names: Sequence[str], commits: Sequence[str]) -> list[tuple[float, ...]]:
