@@ -6,8 +6,6 @@ import re
 from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any
 
-import orjson
-
 from agents.experiments.benchmarks.results import (
     COMMIT_ID,
     Entries,
@@ -16,6 +14,7 @@ from agents.experiments.benchmarks.results import (
     ResultFile,
     ResultFormat,
     commit_of,
+    json_object,
     labels_of,
     objects,
     part,
@@ -245,7 +244,7 @@ def _criterion_estimate(estimates: object) -> tuple[str, object]:
 def _cargo_criterion(content: ResultFile) -> FileResults:
     entries = Entries()
     for line in content.text.splitlines():
-        message = _object(line)
+        message = json_object(line)
         if message.get("reason") == "benchmark-complete":
             typical = part(message, "typical") or part(message, "median")
             statistic = "slope" if part(message, "slope") else "mean" if "typical" in message else "median"
@@ -263,14 +262,6 @@ def _critcmp(content: ResultFile) -> FileResults:
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
-
-
-def _object(line: str) -> Mapping[str, Any]:
-    try:
-        value = orjson.loads(line)
-    except orjson.JSONDecodeError:
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def _has(*names: str, **kinds: type) -> Callable[[ResultFile], bool]:

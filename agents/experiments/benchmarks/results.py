@@ -315,6 +315,15 @@ def objects(values: object) -> Iterator[Mapping[str, Any]]:
         yield value if isinstance(value, dict) else {}
 
 
+def json_object(line: str) -> Mapping[str, Any]:
+    """Return the JSON object of a line, empty if it holds none."""
+    try:
+        value = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
 def part(document: object, name: str) -> Mapping[str, Any]:
     """Return an object within an object, empty if there is none."""
     member = document.get(name) if isinstance(document, dict) else None

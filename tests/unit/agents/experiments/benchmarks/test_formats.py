@@ -531,3 +531,21 @@ def test_text_is_read_in_the_encodings_that_shells_write(encoding: str) -> None:
         "ns",
         "MB/s",
     ]
+
+
+def test_events_of_go_are_read_package_by_package() -> None:
+    parts = (
+        ("shop/store", "pkg: shop/store\n"),
+        ("shop/archive", "pkg: shop/archive\n"),
+        ("shop/store", "BenchmarkSum\n"),
+        ("shop/store", "BenchmarkSum-8  \t"),
+        ("shop/archive", "BenchmarkSum-8  \t"),
+        ("shop/archive", " 10\t 9 ns/op\n"),
+        ("shop/store", " 10\t 5 ns/op\n"),
+    )
+    events = [{"Action": "output", "Package": package, "Output": text} for package, text in parts]
+    lines = [json.dumps(event) for event in ({"Action": "start"}, *events, {"Action": "pass"})]
+    format_, results = read("\n".join(lines))
+    assert (format_, results.left_out) == ("go", {})
+    measured = [(item.name, dict(item.labels)["pkg"], item.values) for item in results.measurements]
+    assert measured == [("BenchmarkSum", "shop/store", (5.0,)), ("BenchmarkSum", "shop/archive", (9.0,))]
