@@ -149,7 +149,7 @@ _THINGS = {
     "skipped": ("benchmark", " that was skipped"),
     "aggregate": ("aggregate", " that no level is made of"),
     "baseline": ("result", " of an earlier run (criterion's baselines and ratios)"),
-    "ambiguous": ("result", " whose name several binaries of tests share"),
+    "ambiguous": ("result", " of a name that several benchmarks of one file share"),
     "commits": ("commit", " that the branch does not have"),
 }
 """What is passed over, by its name in JSON."""

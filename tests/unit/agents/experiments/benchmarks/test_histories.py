@@ -245,6 +245,15 @@ def google_executables(number: int, noise: Noise) -> Files:
     }
 
 
+def google_families(number: int, noise: Noise) -> Files:
+    entries = [
+        google_entry(name, noise(level if number < AT else 1.2 * level), 1.0, family_index=family)
+        for family, (name, level) in enumerate((("a", 9.0), ("b", 5.0), ("b", 500.0)))
+        for _ in range(2)
+    ]
+    return {f"{sha(number)}.json": google(number, *entries)}
+
+
 def hyperfine(*entries: tuple[str, Sequence[float], Sequence[object], object]) -> dict[str, object]:
     names = ("command", "times", "exit_codes", "parameters")
     return {"results": [dict(zip(names, entry, strict=True)) for entry in entries]}
@@ -268,6 +277,14 @@ def hyperfine_parameters(number: int, noise: Noise) -> Files:
 def hyperfine_machines(number: int, noise: Noise) -> Files:
     machine, level = ("laptop", 1.0) if number < AT else ("server", 0.5)
     return {f"{number:02}-{machine}.json": hyperfine(("shop", [noise(level)], [0], None))}
+
+
+def hyperfine_twice(number: int, noise: Noise) -> Files:
+    levels = {"1": 1.0, "2": 3.0}
+    entries = [("shop", [noise(level)], [0], {"n": size}) for size, level in levels.items()]
+    return {
+        f"{number}.json": hyperfine(*entries, ("shop", [noise(7.0 if number < AT else 9.0)], [0], {"n": "1"}))
+    }
 
 
 def hyperfine_numbered(number: int, noise: Noise) -> Files:
@@ -346,6 +363,8 @@ HISTORIES: Mapping[str, tuple[Callable[[int, Noise], Files], Seen, dict[str, int
     "Google Benchmark: builds": (google_builds, set(), {}),
     "Google Benchmark: failing": (google_failing, set(), {"failed": COMMITS - AT, "aggregate": COMMITS - AT}),
     "Google Benchmark: executables": (google_executables, {("a (executable=encode)", AT, 0.2)}, {}),
+    "Google Benchmark: families of one name": (google_families, {("a", AT, 0.2)}, {"ambiguous": 4 * COMMITS}),
+    "hyperfine: one command twice": (hyperfine_twice, set(), {"ambiguous": 2 * COMMITS}),
     "hyperfine: failing": (hyperfine_failing, set(), {"failed": 3 * (COMMITS - AT)}),
     "hyperfine: some runs failed": (hyperfine_flaky, {("shop", AT, 0.1)}, {"failed": 2 * COMMITS}),
     "hyperfine: parameters": (hyperfine_parameters, set(), {}),
