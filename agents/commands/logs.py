@@ -8,8 +8,10 @@ import math
 import socket
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
 
 import click
 
@@ -53,6 +55,13 @@ def _lateness(text: str) -> float:
     return seconds
 
 
+def _zone(text: str) -> tzinfo:
+    try:
+        return ZoneInfo(text) if text != "UTC" else UTC
+    except (OSError, KeyError, ValueError):
+        raise ValueError("should be a time zone such as Europe/Berlin") from None
+
+
 @click.command(epilog=_EXAMPLES)
 @takes
 def logs(
@@ -63,14 +72,26 @@ def logs(
     format_: str = option(
         "auto",
         metavar="FORMAT",
-        help="Format: auto, common, combined, json, w3c, nginx' log_format or Apache's LogFormat as "
-        "configured.",
+        help="Format: auto, common, combined, json, w3c, alb, envoy, gin, haproxy, traefik, or the format "
+        "that nginx, Apache, gunicorn, Envoy or morgan is configured with.",
     ),
     keys: tuple[tuple[str, str], ...] = option(
         flag="--key",
         parse=pairs,
         metavar="WHAT=KEY",
         help="JSON key of time, request, method, target, status or duration.",
+    ),
+    duration_unit: str | None = option(
+        choices=("s", "ms", "us", "ns"),
+        help="Unit of durations that are numbers alone, whatever the format says; by default that of the "
+        "server's field. Tomcat before 10, for one, writes %D in ms.",
+    ),
+    time_zone: tzinfo = option(
+        "UTC",
+        parse=_zone,
+        metavar="ZONE",
+        help="Time zone of times without an offset, such as Europe/Berlin. Times that its clocks showed "
+        "twice or never are unreadable.",
     ),
     rules: tuple[tuple[str, str], ...] = option(
         flag="--rule",
@@ -130,10 +151,11 @@ def logs(
         lateness_s if follow else None,
         latency,
         errors,
+        time_zone,
     )
 
     def format_of(head: Sequence[str]) -> LineFormat:
-        return line_format(format_, first_line(head), dict(keys))
+        return line_format(format_, first_line(head), dict(keys), duration_unit or "")
 
     counting = Counting(options, RequestTypes(rules, most), format_of)
     if table:
@@ -150,8 +172,15 @@ def logs(
 
 def _check(tally: RequestTally, path: Path) -> None:
     """Refuse a log of which not a single line could be read."""
-    if tally.invalid and not tally.requests + tally.late:
-        raise ConfigError(f"{path}: no line could be read ({tally.invalid:,}): is --format right?")
+    if tally.omissions.invalid and not tally.requests + tally.omissions.late:
+        why = tally.omissions.wrong_time or "is --format right?"
+        raise ConfigError(f"{path}: no line could be read ({tally.omissions.invalid:,}): {why}")
+
+
+def _check_latency(tally: RequestTally, counting: Counting) -> None:
+    """Refuse a log without a single response time if response times are asked for."""
+    if counting.options.latency and not tally.omissions.timed:
+        raise ConfigError(f"--latency: no response time could be read: {tally.summary()}")
 
 
 def _read(files: Sequence[Path], counting: Counting) -> Iterator[RequestTally]:
@@ -170,11 +199,17 @@ def _read(files: Sequence[Path], counting: Counting) -> Iterator[RequestTally]:
 
 
 def _import(files: Sequence[Path], settings: Settings, counting: Counting) -> RequestTally:
-    """Publish the requests of all files together."""
+    """Publish the requests of all files together.
+
+    Raises:
+        ConfigError: response times are asked for, and there are none.
+    """
     messages: list[Outgoing] = []
     for tally in _read(files, counting):
         messages += tally.close()
-    publish_once([*messages, *tally.finish()], settings, settings.read_topics())
+    messages += tally.finish()
+    _check_latency(tally, counting)
+    publish_once(messages, settings, settings.read_topics())
     return tally
 
 
@@ -182,6 +217,7 @@ def _write_table(files: Sequence[Path], path: Path, counting: Counting) -> Reque
     """Write the counts of files by period and type as CSV."""
     *_, tally = _read(files, counting)
     columns = tally.table()
+    _check_latency(tally, counting)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)

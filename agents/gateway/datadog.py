@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import orjson
@@ -20,6 +19,7 @@ from agents.gateway.profiles import Pushed, joined, profile_parts
 from agents.profiles.formats import find_format
 from agents.profiles.formats.source import HEAD_BYTES
 from pipeline.files.unpacking import UnpackError, gunzip, unlz4, unzstd
+from pipeline.model.clock import from_iso
 from pipeline.model.errors import InvalidMessage
 
 EVENT = "event"
@@ -105,10 +105,9 @@ def _tags(text: Any) -> dict[str, str]:
 
 def _moment(event: Mapping[str, Any], name: str) -> float:
     try:
-        moment = datetime.fromisoformat(event[name])
-    except (KeyError, TypeError, ValueError):
+        return from_iso(event[name])
+    except (KeyError, TypeError, InvalidMessage):
         raise InvalidMessage(f"event: {name} should be a time, as 2026-01-01T00:00:00Z") from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def _file(name: str, data: bytes, event: _Event, request: Request, setup: DecodeSetup) -> Decoded:

@@ -23,7 +23,7 @@ from agents.gateway.base import (
     SkippedPart,
     grpc_code,
 )
-from agents.gateway.profiles import Pushed, counts_cpu, joined, reading_parts
+from agents.gateway.profiles import Pushed, joined, reading_parts
 from agents.gateway.raw_series import read_message
 from agents.profiles.formats.otlp import OTLP, resource_readings
 from agents.profiles.formats.protobuf import Schema
@@ -45,10 +45,6 @@ def decode(request: Request, setup: DecodeSetup) -> Decoded:
     resources = []
     whole = xxhash.xxh3_128_hexdigest(request.body)  # a single profile has no names: they are in a table
     for number, (attributes, reading) in enumerate(resource_readings(data)):
-        if not counts_cpu(reading.measure):
-            text = f"{reading.measure.type}: not CPU"
-            resources.append(Decoded(skipped=(SkippedPart("not_cpu", text, is_wrong=False),)))
-            continue
         try:
             pushed = Pushed(b"", attributes, identity=f"{whole}/{number}")
             resources.append(reading_parts(reading, pushed, request, setup))

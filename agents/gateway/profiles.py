@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,7 +13,6 @@ from agents.gateway.labels import find_origin
 from agents.profiles.annotate import ANNOTATION_FILE, annotation_name
 from agents.profiles.formats import (
     AUTO,
-    Measure,
     ProfileSource,
     Reading,
     Sample,
@@ -23,7 +21,8 @@ from agents.profiles.formats import (
     find_format,
     read_profile,
 )
-from agents.profiles.formats.base import Record
+from agents.profiles.formats.base import TIME_UNITS, Record, named_counts
+from agents.profiles.formats.cpu import clock_of
 from agents.profiles.formats.pprof import PprofFormat
 from agents.profiles.message import ProfileOrigin, build_profile, encode_within
 from agents.profiles.profile_files import profile_key
@@ -47,13 +46,6 @@ MAX_FRAMES = 5_000_000
 """Most frames of all stacks of a profile, seconds of work: a few bytes may encode any number of frames."""
 
 _GZIP = b"\x1f\x8b"
-_CPU_WORDS = frozenset(
-    ("cpu", "sample", "samples", "event", "events", "wall", "itimer", "cycles", "clock", "instructions")
-)
-_OTHER_WORDS = frozenset(
-    ("off", "alloc", "inuse", "heap", "memory", "space", "objects", "lock", "block", "contentions", "delay")
-)
-_PER_S = {"nanoseconds": 1e9, "microseconds": 1e6, "milliseconds": 1e3, "seconds": 1.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,31 +65,26 @@ class Pushed:
 
 
 def profile_parts(pushed: Pushed, request: Request, setup: DecodeSetup) -> Decoded:
-    """Return the messages of a profile; none if it is not one of CPU.
+    """Return the messages of a profile, as ``reading_parts`` does.
 
     Raises:
         InvalidMessage: it is of no known format, or its labels or times make no sense.
         Refusal: it unpacks to too much.
     """
     reading = _begin(_unpacked(pushed.data, setup), pushed, setup)
-    if not counts_cpu(reading.measure):
-        return Decoded(skipped=(SkippedPart("not_cpu", f"{reading.measure.type}: not CPU", is_wrong=False),))
     return reading_parts(reading, pushed, request, setup)
 
 
-def counts_cpu(measure: Measure) -> bool:
-    """Return whether a profile is one of CPU or wall-clock time, by its type."""
-    words = set(re.split(r"[^a-z0-9]+", measure.type.lower()))
-    timed = measure.unit == "count" or measure.unit in _PER_S
-    return timed and bool(words & _CPU_WORDS) and not words & _OTHER_WORDS
-
-
 def reading_parts(reading: Reading, pushed: Pushed, request: Request, setup: DecodeSetup) -> Decoded:
-    """Return the messages of a profile of CPU that is being read.
+    """Return the messages of a profile that is being read; none if it follows no clock of CPU or wall.
 
     Raises:
         InvalidMessage: none of its records can be read, or its labels or times make no sense.
     """
+    clock = clock_of(reading.measure)
+    if not clock:
+        text = f"{reading.measure.type} ({reading.measure.unit}): not CPU"
+        return Decoded(skipped=(SkippedPart("not_cpu", text, is_wrong=False),))
     origin = find_origin(pushed.labels, setup.names, peer=request.peer)
     start, end = _interval(pushed, reading, request.now)
     rate_hz = _rate_hz(pushed, reading)
@@ -113,6 +100,9 @@ def reading_parts(reading: Reading, pushed: Pushed, request: Request, setup: Dec
     profile = build_profile(stacks, source=source, start=start, end=end, id=profile_id)
     encoded, lost = encode_within(profile, setup.max_message_bytes)
     skipped = []
+    if parsed.left_out:
+        text = f"not CPU: {named_counts(parsed.left_out)}"
+        skipped.append(SkippedPart("not_cpu", text, is_wrong=False))
     if parsed.invalid:
         text = f"{parsed.invalid} records, first {parsed.first_invalid}"
         skipped.append(SkippedPart("invalid_records", text, is_wrong=False))
@@ -124,6 +114,7 @@ def reading_parts(reading: Reading, pushed: Pushed, request: Request, setup: Dec
             origin.service,
             part.samples,
             f"{profile_id}/{number}",
+            clock,
         )
         for number, part in enumerate(encoded)
     )
@@ -131,9 +122,18 @@ def reading_parts(reading: Reading, pushed: Pushed, request: Request, setup: Dec
 
 
 def joined(decoded: Sequence[Decoded]) -> Decoded:
-    """Return the results of several profiles as the result of one request."""
-    parts = tuple(part for profile in decoded for part in profile.parts)
-    return Decoded(parts, tuple(skipped for profile in decoded for skipped in profile.skipped))
+    """Return the results of several profiles as the result of one request.
+
+    Profiles of the wall's clock are left out for a service that sends one of CPU beside them.
+    """
+    parts = [part for profile in decoded for part in profile.parts]
+    of_cpu = {part.service for part in parts if part.clock == "cpu"}
+    taken = tuple(part for part in parts if part.clock == "cpu" or part.service not in of_cpu)
+    skipped = [skipped for profile in decoded for skipped in profile.skipped]
+    if len(taken) < len(parts):
+        text = f"wall: not CPU, {len(parts) - len(taken)} profiles beside those of CPU"
+        skipped.append(SkippedPart("not_cpu", text, is_wrong=False))
+    return Decoded(taken, tuple(skipped))
 
 
 def _unpacked(data: bytes, setup: DecodeSetup) -> bytes:
@@ -189,8 +189,8 @@ def _interval(pushed: Pushed, reading: Reading, now: float) -> tuple[float, floa
 def _rate_hz(pushed: Pushed, reading: Reading) -> float:
     measure = reading.measure
     rate = reading.recorded.rate_hz or pushed.rate_hz
-    if not rate and measure.period > 0 and measure.unit in _PER_S:
-        rate = _PER_S[measure.unit] / measure.period
+    if not rate and measure.period > 0 and measure.unit in TIME_UNITS:
+        rate = TIME_UNITS[measure.unit] / measure.period
     return rate if 0 < rate <= MAX_RATE_HZ else 0.0
 
 
@@ -205,7 +205,7 @@ def _with_period(reading: Reading, rate_hz: float) -> Reading:
         return reading
     if not rate_hz:
         raise InvalidMessage(f"profile: weights are {measure.unit}, and no rate or period is given")
-    return replace(reading, measure=replace(measure, period=_PER_S[measure.unit] / rate_hz))
+    return replace(reading, measure=replace(measure, period=TIME_UNITS[measure.unit] / rate_hz))
 
 
 def _bounded(records: Iterator[Record]) -> Iterator[Record]:

@@ -33,7 +33,7 @@ class AccessLog:
     """Writes one line per request to a file; after a rename or removal (rotation) it begins a new file.
 
     Lines have the keys ``time`` (of the end, epoch seconds), ``method``, ``path``, ``status`` and
-    ``duration`` (seconds). Query strings are not written.
+    ``duration_s``. Query strings are not written.
 
     Args:
         path: The file to append to.
@@ -98,7 +98,7 @@ class AccessLog:
                 name = None
             spelt = name.split(" ", 1) if name and " " in name else (method, path)
             fields = {"time": round(time.time(), 6), "method": spelt[0], "path": spelt[1]}
-            self.write(json.dumps({**fields, "status": status or _FAILED, "duration": duration}))
+            self.write(json.dumps({**fields, "status": status or _FAILED, "duration_s": duration}))
 
         return Observation(end=end)
 

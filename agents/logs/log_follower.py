@@ -9,6 +9,7 @@ their ids; lines after the position, of which nothing was published, are read ag
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,9 @@ LEARNT = 20_000
 SAVE_S = 5.0
 """Seconds between two writes of the state while no period ends: that much is read again after a kill."""
 
+SAY_S = 600.0
+"""Seconds between two log lines on what was left out."""
+
 Offer = Callable[[Outgoing], None]
 
 
@@ -49,8 +53,9 @@ class Counting:
     def learn(self, head: Sequence[str], *, names: bool = True) -> LineFormat:
         """Return the format of a log with these first lines, and learn the types of requests from them."""
         format_ = self.format_of(head)
+        # Parsed even if no names are learnt: comment lines of W3C's format name the columns of later lines.
+        parsed = [fields for line in head[:LEARNT] if (fields := format_.parse(line))]
         if names:
-            parsed = [fields for line in head[:LEARNT] if (fields := format_.parse(line))]
             self.types.learn([request for _, request, status, _ in parsed if status not in NO_ROUTE])
         return format_
 
@@ -74,6 +79,8 @@ class LogFollower:
         self._kept = 0  # messages that are in the state
         self._saved_at = 0.0
         self._is_failing = False
+        self._said: list[str] = []
+        self._said_at = -math.inf
         saved = state.read() if state else None
         position = saved.position if saved else None
         self._log = FollowedLog(path, position, is_new=saved is not None)
@@ -106,6 +113,7 @@ class LogFollower:
         messages, self._unsaved = self._unsaved, []
         for message in messages:
             self._offer(message)
+        self._say(now)
         return bool(lines or messages)
 
     def close(self, now: float) -> None:
@@ -122,6 +130,13 @@ class LogFollower:
         if lines and not self._head:
             self._head = self._log.head() or lines
             self.tally.use(self._format())
+
+    def _say(self, now: float) -> None:
+        """Log what the tally left out, if it has changed and was not logged a short while ago."""
+        if 0 <= now - self._said_at < SAY_S or (texts := self.tally.omissions.clauses()) == self._said:
+            return
+        self._said, self._said_at = texts, now
+        log.warning("%s", "; ".join(texts))
 
     def _save(self, now: float) -> bool:
         """Write the state, if one is kept; return False if that failed, to be tried again later."""

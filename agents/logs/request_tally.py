@@ -6,14 +6,17 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, tzinfo
 from typing import Any
 
 import orjson
 import xxhash
 
+from agents.logs.duration import NoDuration, read_duration
 from agents.logs.line_format import NOTHING, LineFormat
 from agents.logs.log_time import log_time
-from agents.logs.request_type import NO_ROUTE, OTHER, RequestTypes
+from agents.logs.omissions import ZERO_BUCKET, Omissions
+from agents.logs.request_type import NO_ROUTE, RequestTypes, folded_paths
 from agents.logs.tally_state import CellState, PeriodState, TallyState
 from agents.metrics.exponential import Exponential
 from pipeline.messages.requests import encode_requests, requests_message
@@ -36,9 +39,6 @@ MOST_CELLS = 200_000
 """Most counts in memory (types times open periods); beyond, the oldest periods are closed."""
 
 MOST_REMEMBERED = 100_000
-MOST_NAMED = 5
-"""Most unreadable lines whose numbers are printed."""
-
 MAX_POINTS = 5000
 """Most points of one message."""
 
@@ -46,8 +46,6 @@ MAX_METRIC_NAME = 400
 QUANTILES = (0.5, 0.9, 0.99)
 _Metric = dict[str, Any]
 """Message of the topic ``metrics``, docs/schemas/metric-points.json, whose points are still to come."""
-
-_ZERO = -(2**31)  # the bucket of requests that took no time
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +59,7 @@ class TallyOptions:
     lateness_s: float | None = None
     latency: bool = False  # publish response times as metrics
     errors: bool = False  # and the share of responses of 500 and above
+    zone: tzinfo = UTC  # of times without an offset
 
 
 @dataclass(slots=True)
@@ -89,8 +88,8 @@ class RequestTally:
     """Counts lines, and returns requests and metrics of closed periods.
 
     Time is the time of the lines. With a lateness, a period is closed when a line is later than its end by
-    that much; lines of closed periods are counted as ``late`` and left out. The first and the last period, of
-    which a log holds a part, are left out where there are others.
+    that much; lines of closed periods are counted in ``omissions`` and left out. The first and the last
+    period, of which a log holds a part, are left out where there are others.
     """
 
     def __init__(self, options: TallyOptions, format_: LineFormat, types: RequestTypes) -> None:
@@ -106,9 +105,8 @@ class RequestTally:
         self._latest_s = -math.inf
         self._open_cells = 0
         self._parts: dict[int, int] = {}  # period → number of parts that other tallies sent
-        self.lines = self.requests = self.invalid = 0
-        self.late = self.others = 0  # requests that came too late, and that have no type of their own
-        self.invalid_lines: list[int] = []
+        self.lines = self.requests = 0
+        self.omissions = Omissions()
 
     def use(self, format_: LineFormat) -> None:
         """Read the lines from now on in another format."""
@@ -169,17 +167,17 @@ class RequestTally:
             fields = parse(line)
             if fields is None:
                 if line and not line.isspace():
-                    self._refuse(number)
+                    self.omissions.refuse(number)
                 continue
             if fields is NOTHING:
                 continue
             time, request, status, duration = fields
             period = times.get(time)
             if period is None and (period := self._period(time, latest_s)) is None:
-                self._refuse(number)
+                self.omissions.refuse(number)
                 continue
             if period < self._closed:
-                self.late += 1
+                self.omissions.late += 1
                 continue
             cell = self._cell(period, (unanswered if status in NO_ROUTE else type_of)(request))
             cell.requests += 1
@@ -232,28 +230,20 @@ class RequestTally:
         return columns | times if has_times else columns
 
     def summary(self) -> str:
-        """Return one line on the requests that were counted, and those that were not."""
-        text = f"{self.requests:,} requests of {len(self._seen)} types in {self.lines:,} lines"
-        untyped = (self.others, "have no type of their own")
-        for many, which in (untyped, (self.late, "came after their period was closed")):
-            text += f"; {many:,} {which}" if many else ""
-        if self.invalid:
-            named = ", ".join(map(str, self.invalid_lines))
-            text += f"; {self.invalid:,} lines could not be read, the first: {named}"
-        return text
-
-    def _refuse(self, number: int) -> None:
-        self.invalid += 1
-        if len(self.invalid_lines) < MOST_NAMED:
-            self.invalid_lines.append(number)
+        """Return one line on the requests that were counted, and on what was left out."""
+        counts = f"{self.requests:,} requests of {len(self._seen)} types in {self.lines:,} lines"
+        return "; ".join((counts, *self.omissions.clauses()))
 
     def _period(self, time: str, latest_s: float) -> int | None:
         try:
-            seconds = log_time(time)
-        except ValueError:
+            seconds, is_complete = log_time(time, self._options.zone)
+            if seconds > latest_s:
+                raise ValueError(f"{time[:50]!r} is more than a day ahead")
+        except ValueError as error:
+            self.omissions.wrong_time = self.omissions.wrong_time or str(error)
             return None
-        if seconds > latest_s:
-            return None
+        if not is_complete:
+            self.omissions.zone = str(self._options.zone)
         if len(self._times) >= MOST_REMEMBERED:
             self._times.clear()
         period = self._times[time] = math.floor(seconds / self._options.period_s)
@@ -261,15 +251,13 @@ class RequestTally:
         return period
 
     def _bucket(self, duration: str) -> int:
-        """Return the bucket of a duration; nginx lists one for each of several servers, the last counts."""
-        try:
-            seconds = float(duration.rpartition(",")[2]) * self._format.duration_unit_s
-        except ValueError:
-            seconds = math.nan
-        if not math.isfinite(seconds) or seconds < 0:
-            bucket = _ZERO - 1  # no valid duration
+        """Return the bucket of a duration, or under ZERO_BUCKET the reason why it is none."""
+        seconds = read_duration(duration, self._format.duration_unit)
+        if isinstance(seconds, NoDuration):
+            bucket = ZERO_BUCKET - seconds
+            self.omissions.note(seconds, duration)
         else:
-            bucket = math.ceil(math.log2(seconds) * 2**SCALE) - 1 if seconds else _ZERO
+            bucket = math.ceil(math.log2(seconds) * 2**SCALE) - 1 if seconds else ZERO_BUCKET
         if len(self._buckets) >= MOST_REMEMBERED:
             self._buckets.clear()
         self._buckets[duration] = bucket
@@ -302,7 +290,9 @@ class RequestTally:
                 self._is_begun = True
                 continue
             self._seen.update(cells)
-            self.others += cells.get(OTHER, _NO_REQUESTS).requests
+            for type_, cell in cells.items():
+                paths = folded_paths(type_, self._types.folds)
+                self.omissions.count(type_, paths, cell.requests, cell.durations)
             yield period, cells
 
     def _messages(self, periods: Sequence[int]) -> list[Outgoing]:
@@ -370,7 +360,7 @@ def _sketch(cell: _Cell) -> Counter[int]:
     """Return the response times by bucket; a duration of 0 is in the lowest one."""
     times: Counter[int] = Counter()
     for bucket, requests in cell.durations.items():
-        if bucket >= _ZERO:  # other requests have no duration
+        if bucket >= ZERO_BUCKET:  # other requests have no duration
             times[min(max(bucket, MIN_BUCKET), MAX_BUCKET)] += requests
     return times
 
@@ -383,8 +373,8 @@ def _typical_s(cell: _Cell) -> float:
 
 
 def _quantiles(durations: dict[int, int]) -> Iterator[tuple[float, float]]:
-    positive = {bucket: float(count) for bucket, count in durations.items() if bucket > _ZERO}
-    histogram = Exponential(SCALE, float(durations.get(_ZERO, 0)), positive=positive)
+    positive = {bucket: float(count) for bucket, count in durations.items() if bucket > ZERO_BUCKET}
+    histogram = Exponential(SCALE, float(durations.get(ZERO_BUCKET, 0)), positive=positive)
     for rank in QUANTILES:
         value = histogram.quantile(rank)
         if math.isfinite(value):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from agents.logs.tally_state import TypesState
 
@@ -54,6 +54,7 @@ class RequestTypes:
         self._known: dict[str, str] = {}
         self._types: set[str] = set()
         self._children: dict[tuple[str, ...], set[str]] = {}
+        self._folds: set[str] = set()
 
     def of(self, request: str) -> str:
         """Return the type of a request such as ``GET /cart/17?x=1 HTTP/1.1``."""
@@ -86,6 +87,12 @@ class RequestTypes:
         self._known.clear()
         self._types = set(state.types)
         self._children = {parent: set(names) for parent, names in state.children}
+        self._folds = {_path(parent) for parent, names in state.children if len(names) > MOST_CHILDREN}
+
+    @property
+    def folds(self) -> frozenset[str]:
+        """Paths under which names became ``:name`` by their number."""
+        return frozenset(self._folds)
 
     def learn(self, requests: Sequence[str]) -> None:
         """Learn from requests before they are counted, so that names are folded from the first one on."""
@@ -132,6 +139,7 @@ class RequestTypes:
         if segment not in children and len(children) <= MOST_CHILDREN:
             children.add(segment)
             if len(children) > MOST_CHILDREN:
+                self._folds.add(_path(parent))
                 self._known.clear()
                 self._types.clear()
         return ":name" if len(children) > MOST_CHILDREN else segment
@@ -142,6 +150,19 @@ class RequestTypes:
                 return OTHER
             self._types.add(name)
         return name
+
+
+def folded_paths(type_: str, folds: Collection[str]) -> list[str]:
+    """Return those of the paths ``folds`` whose ``:name`` is in a type."""
+    before, *rest = type_.partition(" ")[2].split("/:name")
+    paths = [before]
+    for part in rest:
+        paths.append(f"{paths[-1]}/:name{part}")
+    return [path or "/" for path in paths[:-1] if (path or "/") in folds]
+
+
+def _path(segments: Sequence[str]) -> str:
+    return f"/{'/'.join(segments)}"
 
 
 def _spelt(match: re.Match[str]) -> str:

@@ -56,7 +56,7 @@ class Cell:
         elif part == "bucket":
             sums = self.buckets.setdefault(reading.at, [0.0, 0.0])
             sums[0] += value
-            sums[1] += 1
+            sums[1] += 1 if value >= 0 else -1  # what is taken back was a series
             if reading.at == math.inf:
                 self._count(part, value, is_error)
         elif part == "quantile":
@@ -78,18 +78,13 @@ class Cell:
         part = next((part for part in _COUNTING if part in self.counts), None)
         if part is None:
             return
+        rate = max(self.counts[part], 0.0) / interval_s  # what is taken back may round to less than 0
         if part == "counter":
-            yield CellValue(
-                ".rate",
-                self.counts[part] / interval_s,
-                MetricMetadata(rate_unit(unit), rule.kind, rule.direction),
-            )
+            yield CellValue(".rate", rate, MetricMetadata(rate_unit(unit), rule.kind, rule.direction))
         else:
-            yield CellValue(
-                ".rate", self.counts[part] / interval_s, MetricMetadata("{request}/s", "throughput", "")
-            )
+            yield CellValue(".rate", rate, MetricMetadata("{request}/s", "throughput", ""))
         if part in self.errors and self.counts[part] > 0:
-            ratio = min(self.errors[part] / self.counts[part], 1.0)
+            ratio = min(max(self.errors[part], 0.0) / self.counts[part], 1.0)
             yield CellValue(".errors", ratio, MetricMetadata("1", "errors", ""))
 
     def _levels(self, rule: MetricRule, unit: str) -> Iterator[CellValue]:

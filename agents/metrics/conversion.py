@@ -6,14 +6,15 @@ disk: after a restart the first reading of a counter gives no rate.
 
 from __future__ import annotations
 
+import math
 from collections import Counter, OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from agents.metrics.conventions import unit_of
-from agents.metrics.increase import LONGEST_GAP_S, Last, increase_of
+from agents.metrics.increase import LONGEST_GAP_S, Increase, Taken, Writers
 from agents.metrics.intervals import ServiceIntervals
 from agents.metrics.mapping import MetricMap, MetricTarget, Targets
 from agents.metrics.reading import Labels, Part, SeriesReading
@@ -35,11 +36,12 @@ _SeriesKey = tuple[str, Labels, Part, float]
 
 @dataclass(slots=True)
 class _Series:
-    """State of a series: its target, and its previous reading."""
+    """State of a series: its target, and its previous reading, or those of a counter's writers."""
 
     target: MetricTarget
     unit: str
-    last: Last | None = None
+    last: float = -math.inf  # time of the previous reading of a level
+    writers: Writers = field(default_factory=Writers)
     seen: float = 0.0  # by the clock
 
 
@@ -48,7 +50,8 @@ class Conversion:
 
     ``counts`` has readings by outcome: ``taken``, ``unwanted`` (no rule takes them), ``no_service``,
     ``out_of_order``, ``late`` (their intervals are closed), ``ahead`` (of the clock), ``resets``, ``full``
-    (one series, service or metric too many).
+    (one series, service, metric or writer too many), ``several_writers`` (which cannot be distinguished:
+    without a rate).
     """
 
     def __init__(self, metric_map: MetricMap) -> None:
@@ -116,25 +119,29 @@ class Conversion:
             )
         intervals.arrived = now
         intervals.watermark = max(intervals.watermark, reading.time)
-        last = series.last
-        if last and reading.time <= last.time:
-            self.counts["out_of_order"] += 1
-            return
         if not intervals.admits(series.target, reading.time):
             self.counts["full"] += 1
             return
-        self.counts["taken"] += 1
-        series.last = Last(reading.time, reading.value, reading.start)
+        is_level = reading.part in ("gauge", "quantile")
+        taken = _level(series, reading) if is_level else series.writers.take(reading)
+        self.counts[taken.outcome or "taken"] += 1
         in_time = True
-        if reading.part in ("gauge", "quantile"):
-            recent = last is not None and reading.time - last.time <= LONGEST_GAP_S
-            since = last.time if last and recent else reading.time - 1e-3
-            in_time = intervals.add(series.target, reading, reading.value, since, series.unit)
-        elif (increase := increase_of(last, reading)) is not None:
-            self.counts["resets"] += increase.is_reset
-            in_time = intervals.add(series.target, reading, increase.value, increase.since, series.unit)
+        for increase in taken.increases:
+            if increase.is_reset:
+                self.counts["resets"] += 1
+            in_time = intervals.add(series.target, reading, increase, series.unit)
         if not in_time and reading.time < intervals.watermark - self._map.wait:
             self.counts["late"] += 1
+
+
+def _level(series: _Series, reading: SeriesReading) -> Taken:
+    """Return the level that held since the previous reading."""
+    if reading.time <= series.last:
+        return Taken(outcome="out_of_order")
+    is_recent = reading.time - series.last <= LONGEST_GAP_S
+    since = series.last if is_recent else reading.time - 1e-3
+    series.last = reading.time
+    return Taken((Increase(reading.value, since, reading.time),))
 
 
 def _points(

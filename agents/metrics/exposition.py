@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import replace
 
 from agents.metrics.prometheus import reading_of
 from agents.metrics.reading import Families, Family, InvalidCount, Labels, Readings, SeriesReading
@@ -14,6 +16,9 @@ _END = re.compile(r"\s*\}")
 _HEAD = re.compile(rf"({_NAME})?\s*(\{{)?")
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED = {"n": "\n", "\\": "\\", '"': '"'}
+
+_CREATED = "_created"
+"""Ending of the series that says when another one began; servers that fork have one for each worker."""
 
 MAX_LABELS = 100
 """Most labels of a series."""
@@ -30,6 +35,7 @@ def read_exposition(text: str, now: float, *, openmetrics: bool = False) -> Read
     by_name: dict[str, Family] = {}
     families, invalid = Families(by_name), InvalidCount()
     readings: list[SeriesReading] = []
+    starts: dict[tuple[str, Labels], float] = {}
     per_second = 1.0 if openmetrics else 1000.0
     for number, line in enumerate(text.split("\n"), start=1):
         line = line.strip(" \t\r")
@@ -46,7 +52,20 @@ def read_exposition(text: str, now: float, *, openmetrics: bool = False) -> Read
                 invalid.add(f"line {number}: {error}")
             else:
                 readings += [reading] if reading else []
-    return Readings(tuple(readings), invalid.count, invalid.first)
+                if name.endswith(_CREATED):
+                    starts[name.removesuffix(_CREATED), tuple(sorted(labels))] = value
+    begun = tuple(_with_start(reading, starts, now) for reading in readings)
+    return Readings(begun, invalid.count, invalid.first)
+
+
+def _with_start(
+    reading: SeriesReading, starts: Mapping[tuple[str, Labels], float], now: float
+) -> SeriesReading:
+    """Return a counting reading with the start that ``_created`` states for its series."""
+    if reading.part in ("gauge", "quantile") or not starts:
+        return reading
+    start = starts.get((reading.name.removesuffix("_total"), reading.labels), 0.0)
+    return replace(reading, start=start) if 0 < start <= now else reading
 
 
 def _note(line: str, by_name: dict[str, Family]) -> None:

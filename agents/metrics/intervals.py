@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from agents.metrics.cell import Cell, CellValue
 from agents.metrics.exponential import Exponential
+from agents.metrics.increase import Increase
 from agents.metrics.mapping import MetricTarget
 from agents.metrics.reading import SeriesReading
 
@@ -54,26 +55,19 @@ class ServiceIntervals:
         self._groups[group] = time
         return True
 
-    def add(
-        self,
-        target: MetricTarget,
-        reading: SeriesReading,
-        value: float | Exponential,
-        since: float,
-        unit: str,
-    ) -> bool:
-        """Add a value from ``since`` to the reading's time; return whether an open interval has a part.
+    def add(self, target: MetricTarget, reading: SeriesReading, increase: Increase, unit: str) -> bool:
+        """Add an increase or a level of a reading's series; return whether an open interval has a part.
 
-        The increase of a counter is spread evenly over that time.
+        The increase of a counter is spread evenly over its time.
         """
-        lasted = reading.time - since
-        first, last = math.floor(since / self._interval_s), math.ceil(reading.time / self._interval_s) - 1
+        since, until, value = increase.since, increase.until, increase.value
+        first, last = math.floor(since / self._interval_s), math.ceil(until / self._interval_s) - 1
         first = max(first, self._open)
         for number in range(first, last + 1):
             start = number * self._interval_s
-            seconds = min(reading.time, start + self._interval_s) - max(since, start)
+            seconds = min(until, start + self._interval_s) - max(since, start)
             if seconds > 0:
-                part = value if reading.part in _LEVELS else _share(value, seconds / lasted)
+                part = value if reading.part in _LEVELS else _share(value, seconds / (until - since))
                 self._cell(number, target, unit).add(reading, part, seconds, target.is_error)
         return first <= last
 

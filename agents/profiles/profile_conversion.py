@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
 from agents.profiles.formats import AUTO, Measure, ProfileSource, Sample
-from agents.profiles.formats.base import COUNTS
+from agents.profiles.formats.base import named_counts
+from agents.profiles.formats.cpu import counts_cpu
 from agents.profiles.formats.tally import LeftOutSamples, merge_samples
 from agents.profiles.formats.writers import Writer
 from agents.profiles.profile_source import begin_profile
@@ -34,14 +35,17 @@ class Converted:
     frameless: float
     invalid: int
     first_invalid: str
+    left_out: Mapping[str, int] = field(default_factory=dict)  # other values or events → samples of them
 
     def summary(self, path: Path) -> str:
         """Say in one line what the file held and what was left out."""
-        counted = self.measure.unit == "count" and self.measure.type in COUNTS
+        counted = self.measure.unit == "count" and counts_cpu(self.measure)
         unit = "samples" if counted else f"{self.measure.unit} ({self.measure.type})"
         text = f"{path}: {self.weight:.15g} {unit}"
         if self.invalid:
             text += f"; {self.invalid} invalid records left out, first {self.first_invalid}"
+        if self.left_out:
+            text += f"; left out: {named_counts(self.left_out)}"
         if self.frameless:
             text += f"; {self.frameless:.15g} without frames left out"
         return text
@@ -68,4 +72,6 @@ def convert_profile(source: ProfileSource, out: IO[bytes], request: Conversion) 
     request.writer(merge_samples(summed()), reading.measure, out)
     if not total[0]:
         raise ConfigError(f"has no {content}" + (f"; {tally.first_invalid}" if tally.invalid else ""))
-    return Converted(reading.measure, total[0], tally.frameless, tally.invalid, tally.first_invalid)
+    return Converted(
+        reading.measure, total[0], tally.frameless, tally.invalid, tally.first_invalid, reading.left_out
+    )

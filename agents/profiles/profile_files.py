@@ -11,6 +11,8 @@ import orjson
 import xxhash
 
 from agents.profiles.formats import AUTO, StackSamples, count_samples
+from agents.profiles.formats.base import named_counts
+from agents.profiles.formats.cpu import clock_of, counts_cpu
 from agents.profiles.message import ProfileOrigin, build_profile, encode_within
 from agents.profiles.profile_source import STDIN, begin_profile, named, opened_profile
 from pipeline.messages.schema.inputs import MAX_COUNT
@@ -33,6 +35,10 @@ class Imported:
         """Say in one line what the file held and what was left out."""
         samples, stacks = self.parsed.samples - self.lost, len(self.parsed.stacks)
         text = f"{self.path}: {counted(samples, 'sample')} in {counted(stacks, 'stack')}"
+        if not counts_cpu(self.parsed.measure):
+            text += f" of {self.parsed.measure.type}, which is no CPU"
+        if self.parsed.left_out:
+            text += f"; left out: {named_counts(self.parsed.left_out)}"
         if self.parsed.invalid:
             text += f"; {counted(self.parsed.invalid, 'invalid line')}, first {self.parsed.first_invalid}"
         if self.parsed.frameless:
@@ -93,7 +99,7 @@ def _read(path: Path, request: Import, start: float) -> Imported:
         held, reading = begin_profile(source, request.format, request.value, request.period)
         parsed = count_samples(reading)
         source.drain()
-        _check(parsed, held)
+        _check(parsed, held, asked=bool(request.value))
     source_ = request.source
     end = start + request.duration_s
     profile_id = _identity(path, content.digest(), source_, start, end)
@@ -103,12 +109,20 @@ def _read(path: Path, request: Import, start: float) -> Imported:
     return Imported(path, messages, parsed, lost)
 
 
-def _check(parsed: StackSamples, held: str) -> None:
-    """Refuse a file that holds no samples, or none that can be counted."""
+def _check(parsed: StackSamples, held: str, *, asked: bool) -> None:
+    """Refuse a file without samples, without countable ones, or without CPU unless its value was asked for.
+
+    What follows the wall's clock is taken where the file has nothing of CPU.
+    """
     measure = parsed.measure
     if not parsed.stacks:
         first = f"; {parsed.first_invalid}" if parsed.invalid else ""
         raise ConfigError(f"has no {held}{first}")
+    if not asked and not clock_of(measure):
+        raise ConfigError(
+            f"counts {measure.type} ({measure.unit}), which is no CPU: --value {measure.type} takes it "
+            f"all the same"
+        )
     if not measure.per_sample:
         raise ConfigError(
             f"weights are {measure.unit} of {measure.type}, and how many a sample stands for is not said: "

@@ -47,7 +47,7 @@ from typing import Any, Literal, Self, TypeVar, Union, get_args, get_origin, get
 import click
 
 from pipeline.messages.fields import EARLIEST_S, LATEST_S
-from pipeline.model.clock import from_iso, system_clock
+from pipeline.model.clock import from_iso, has_date_digits, system_clock
 from pipeline.model.errors import ConfigError, InvalidMessage
 from pipeline.model.units import parse_duration_s
 
@@ -115,10 +115,13 @@ class Moment(click.ParamType):
         if isinstance(value, float) or value in self._words:
             moment: float | str = value
             return moment
-        for read in (float, from_iso):
+        is_date = has_date_digits(value)  # then no number of seconds, of which it may be one by chance
+        for read in (from_iso,) if is_date else (float, from_iso):
             with contextlib.suppress(ValueError, InvalidMessage):
                 if EARLIEST_S <= (seconds := read(value)) < LATEST_S:
                     return seconds
+        if is_date:
+            return self.fail(f"{value} may be a date or seconds: write 2026-01-31, or {value}s", param, ctx)
         # Without a unit a number that is no time might be either: of times to come it is refused.
         if self._duration == "before" or (self._duration == "after" and _WITH_UNIT.fullmatch(value)):
             with contextlib.suppress(ValueError):

@@ -6,11 +6,13 @@ import io
 import math
 from collections.abc import Callable, Iterator, Mapping
 
-from agents.profiles.formats import ProfileSource, Sample, find_format, format_names, read_profile
+from agents.profiles.formats import AUTO, ProfileSource, Sample, find_format, format_names, read_profile
+from agents.profiles.formats.source import HEAD_BYTES
 from agents.profiles.formats.tally import LeftOutSamples, count_samples
 from agents.profiles.formats.writers import WRITERS
 from pipeline.model.errors import ConfigError
 from tests.support import jfr_writer, profile_files
+from tests.support.foreign_files import FOREIGN
 
 NAMES = format_names()[1:]
 TOKENS: Mapping[str, tuple[bytes, ...] | None] = {
@@ -63,3 +65,24 @@ def check(name: str) -> Callable[[bytes], None]:
         count_samples(read_profile(format_, ProfileSource.of(data)))
 
     return run
+
+
+def unrecognised() -> Iterator[bytes]:
+    """Yield a file of every format, and what other tools write."""
+    yield from profile_files.FILES.values()
+    yield from (content for content, _ in FOREIGN.values())
+
+
+def check_recognition(data: bytes) -> None:
+    """Check that a text is refused, or taken for a format as which nine of ten of its records are samples."""
+    source = ProfileSource.of(data)
+    if len(source.head) >= HEAD_BYTES:
+        return
+    try:
+        format_ = find_format(AUTO, source.head)
+    except ConfigError:
+        return
+    if format_.name in ("collapsed", "perf", "austin"):
+        records = list(read_profile(format_, ProfileSource.of(source.head)).records)
+        samples = sum(isinstance(record, Sample) for record in records)
+        assert len(records) - samples <= max(0.1 * len(records) + 1e-9, min(2, samples))

@@ -173,6 +173,20 @@ TARGETS: Mapping[str, Target] = {
         )
         for name in profile_formats.NAMES
     },
+    "recognition": Target(
+        profile_formats.check_recognition,
+        (),
+        profile_formats.unrecognised,
+        (
+            b";",
+            b" 1\n",
+            b"\n",
+            b"\n\t 1f f (a)\n",
+            b" 12 100.5: 1 cycles: ",
+            b"P1;T2;a.py:f:3 4\n",
+            b"\n  `f\n 3\n",
+        ),
+    ),
     **{
         f"gateway-{name}": Target(gateway.check(name), gateway.ERRORS, gateway.seeds(name), gateway.TOKENS)
         for name in gateway.NAMES

@@ -58,6 +58,12 @@ def capacity(selection: SelectionRequest, request: _CapacityRequest, as_json: bo
         raise ConfigError("--up-to: should not be less than --from")
     check_outputs({"--to": request.output}, [selection.path])
     a, b = asyncio.run(_knees(selection, request))
+    if all(knee.broke and len(knee.loads) == 1 for knee in (*a, *b)):
+        load = a[0].loads[0]
+        why = f"p99 {1000 * load.p99_s:.3g} ms, {load.errors:.1%} errors on side A"
+        raise ConfigError(
+            f"--from {request.start:g}: both sides break the objective at the first rate: {why}"
+        )
     comparison = compare_knees([knee.rate for knee in a], [knee.rate for knee in b])
     if request.output:
         rows = [

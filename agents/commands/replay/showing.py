@@ -13,13 +13,18 @@ from agents.experiments.replay.experiment import ReplayResult
 from agents.experiments.replay.outcome import EndpointOutcome, Pace, percentile_ms
 from pipeline.commands.tables import Column, print_table
 from pipeline.commands.terminal import print_lines
+from pipeline.files.listing import listed
 
 
 def is_finding(result: ReplayResult) -> bool:
-    """Return whether sides answered differently, or side B alone calls downstream."""
+    """Return whether sides answered differently or both failed, or side B alone calls downstream."""
     outcomes = result.by_endpoint().values()
     worse = any(outcome.status_differs or outcome.failed[1] > outcome.failed[0] for outcome in outcomes)
-    return worse or any(name.startswith("downstream") for name in result.rows.zero_on_a())
+    return (
+        worse
+        or bool(_not_compared(result))
+        or any(name.startswith("downstream") for name in result.rows.zero_on_a())
+    )
 
 
 def show_result(result: ReplayResult) -> None:
@@ -39,6 +44,7 @@ def as_object(result: ReplayResult) -> dict[str, Any]:
             },
             "failed": outcome.failed,
             "server_errors": outcome.server_errors,
+            "both_bad": outcome.both_bad,
             "status_differs": outcome.status_differs,
             "body_differs": outcome.body_differs,
             "calls": outcome.calls,
@@ -68,8 +74,15 @@ def show_knees(a: Sequence[Knee], b: Sequence[Knee], comparison: CapacityCompari
     )
 
 
+def _not_compared(result: ReplayResult) -> list[str]:
+    """Return the endpoints of which both sides failed every request."""
+    return [name for name, outcome in result.by_endpoint().items() if outcome.both_bad == outcome.requests]
+
+
 def _remarks(result: ReplayResult) -> list[str]:
     lines = [_pace(result.paces)]
+    if names := _not_compared(result):
+        lines.append(f"both sides failed every request, so nothing was compared: {listed(names)}")
     for side, called in zip("AB", result.called, strict=True):
         if called:
             most = ", ".join(f"{count:,} {name}" for name, count in called.most_common(5))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping
+from pathlib import PureWindowsPath
 from typing import Any
 
 from agents.experiments.benchmarks.results import (
@@ -26,7 +27,7 @@ _NO_MACHINE = re.compile(r"cpu\.(hz_|flags|cpuinfo_version|python_version)")
 """Members of pytest-benchmark's ``machine_info`` that are measured anew, or say nothing of the machine."""
 
 _NO_CONTEXT = {"mhz_per_cpu", "load_avg", "json_schema_version"}
-"""Members of Google Benchmark's ``context`` that are measured anew, or say nothing of a result."""
+"""Members of Google Benchmark's ``context`` that are measured anew, or say nothing of the benchmarks."""
 
 _WALL_CLOCK = {"manual_time", "real_time"}
 """Parts of a name by which Google Benchmark says that ``real_time`` is what the benchmark measures."""
@@ -44,15 +45,16 @@ _JMH_LABELS = (
 
 def _pytest_benchmark(content: ResultFile) -> FileResults:
     document = content.document
+    commit = part(document, "commit_info")
     machine = labels_of(document["machine_info"])
-    entries = Entries({name: value for name, value in machine.items() if not _NO_MACHINE.match(name)})
+    labels = {name: value for name, value in machine.items() if not _NO_MACHINE.match(name)}
+    entries = Entries(labels | labels_of({"project": commit.get("project")}))
     for entry in objects(document["benchmarks"]):
         stats, options = part(entry, "stats"), part(entry, "options")
         labels = labels_of({name: entry.get(name) for name in ("group", "params")})
         labels |= labels_of({name: options.get(name) for name in ("timer", "disable_gc", "warmup")})
         data = stats.get("data") or stats.get("median")
         entries.add(entry.get("fullname") or entry.get("name"), "s", data, labels)
-    commit = part(document, "commit_info")
     return entries.results(
         commit.get("id"),
         commit_time=commit.get("time"),
@@ -64,8 +66,8 @@ def _pytest_benchmark(content: ResultFile) -> FileResults:
 def _google_benchmark(content: ResultFile) -> FileResults:
     """Read repetitions; of benchmarks that have none, the median that was made of them, or else the mean."""
     context = labels_of(content.document["context"])
-    if "executable" in context:  # its folder is another one in each build
-        context["executable"] = COMMIT_ID.sub("", re.split(r"[/\\]", context["executable"])[-1])
+    if executable := context.get("executable"):  # builds may have folders of their own
+        context["executable"] = COMMIT_ID.sub("", PureWindowsPath(executable).name).removesuffix(".exe")
     entries = Entries({name: value for name, value in context.items() if name not in _NO_CONTEXT})
     benchmarks = list(objects(content.document["benchmarks"]))
     names = {_text(entry.get("name")) for entry in benchmarks}

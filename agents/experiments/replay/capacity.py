@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agents.experiments.replay.outcome import pace_of
+from agents.experiments.replay.outcome import is_bad, pace_of
 from agents.experiments.replay.plan import NamedRequest, Rewriting, at_rate, planned
 from agents.experiments.replay.replayer import Replayed, Replayer
 from agents.experiments.replay.trace import Trace
@@ -89,9 +89,12 @@ async def load_at(
 
 def load_of(rate: float, replayed: Replayed) -> SideLoad:
     """Return the figures of the single side of a replay, without its warm-up."""
-    counted = [exchange.served[0] for exchange in replayed.exchanges if not exchange.request.warm_up]
-    latencies = np.array([served.latency_s for served in counted])
-    bad = sum(not served.status or served.status >= 500 for served in counted)
+    counted = [exchange for exchange in replayed.exchanges if not exchange.request.warm_up]
+    latencies = np.array([exchange.served[0].latency_s for exchange in counted])
+    served = [exchange.served[0] for exchange in counted]
+    bad = sum(not answer.status or answer.status >= 500 for answer in served)
+    if all(map(is_bad, served, counted)):  # such as 401 throughout, whose latency says nothing
+        bad = len(counted)
     return SideLoad(
         rate, float(np.percentile(latencies, 99)), bad / len(counted), pace_of(replayed).lag_p99_s
     )

@@ -7,6 +7,7 @@ request, and so could not keep pace.
 from __future__ import annotations
 
 import asyncio
+import re
 import ssl
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -21,6 +22,9 @@ MAX_BODY_BYTES = 64 * 2**20
 """Largest answer; a larger one counts as broken off."""
 
 CONNECT_S = 10.0
+
+_HEAD_END = re.compile(rb"\r?\n\r?\n")
+"""A line feed alone ends a line, too (RFC 9112, 2.2)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,7 @@ class ReplayedAnswer:
     def header(self, name: str) -> list[str]:
         """Return the values of a header."""
         wanted = name.lower().encode("latin-1")
-        lines = (line.partition(b":") for line in self.head.split(b"\r\n")[1:])
+        lines = (line.partition(b":") for line in self.head.split(b"\n")[1:])
         return [value.strip().decode("latin-1") for key, _, value in lines if key.strip().lower() == wanted]
 
 
@@ -151,13 +155,13 @@ class Connection(asyncio.Protocol):
     def _read_head(self) -> bool:
         assert self._answer
         while True:
-            end = self._buffer.find(b"\r\n\r\n")
-            if end < 0:
+            end = _HEAD_END.search(self._buffer)
+            if end is None:
                 if len(self._buffer) > MAX_HEAD_BYTES:
                     raise ValueError("the head of the answer has no end")
                 return False
-            head = bytes(self._buffer[:end])
-            del self._buffer[: end + 4]
+            head = bytes(self._buffer[: end.start()])
+            del self._buffer[: end.end()]
             status = head[9:12]
             if not head.startswith(b"HTTP/1.") or not status.isdigit():
                 raise ValueError("the answer is no HTTP/1")
@@ -222,14 +226,14 @@ class _Reader:
 
     def _read_chunks(self, buffer: bytearray) -> bool:
         while True:
-            end = buffer.find(b"\r\n")
-            if end < 0:
+            end = buffer.find(b"\n") + 1
+            if not end:
                 if len(buffer) > MAX_HEAD_BYTES:
                     raise ValueError("a chunk has no size")
                 return False
-            line = bytes(buffer[:end])
+            line = bytes(buffer[:end]).rstrip(b"\r\n")
             if self._trailer:
-                del buffer[: end + 2]
+                del buffer[:end]
                 if not line:
                     return True
                 continue
@@ -238,12 +242,15 @@ class _Reader:
                 raise ValueError("a chunk has no size")
             if not size:
                 self._trailer = True
-                del buffer[: end + 2]
+                del buffer[:end]
                 continue
-            if len(buffer) < end + 2 + size + 2:
+            line_end = buffer.find(b"\n", end + size, end + size + 2)
+            if line_end < 0:
+                if len(buffer) >= end + size + 2:
+                    raise ValueError("a chunk is longer than its size")
                 return False
-            self.body += buffer[end + 2 : end + 2 + size]
-            del buffer[: end + 2 + size + 2]
+            self.body += buffer[end : end + size]
+            del buffer[: line_end + 1]
 
 
 def _reader_of(answer: ReplayedAnswer, *, no_body: bool) -> _Reader:

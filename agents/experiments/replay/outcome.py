@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from agents.experiments.replay.replayer import Exchange, Replayed
+from agents.experiments.replay.replayer import Exchange, Replayed, Served
 from pipeline.model import FloatArray
 
 
@@ -32,6 +32,7 @@ class EndpointOutcome:
     requests: int = 0
     failed: list[int] = field(default_factory=lambda: [0, 0])  # requests without an answer, by side
     server_errors: list[int] = field(default_factory=lambda: [0, 0])  # of status 500 and more, by side
+    both_bad: int = 0  # requests that both sides failed, so that nothing was compared
     status_differs: int = 0
     body_differs: int = 0  # among answers with the same status
     latencies_s: tuple[list[float], ...] = field(default_factory=lambda: ([], []))
@@ -79,11 +80,18 @@ def outcomes(
                 outcome.latencies_s[side].append(served.latency_s)
         for side, by_index in enumerate(calls):
             outcome.calls[side] += by_index.get(exchange.index, 0)
+        outcome.both_bad += all(is_bad(served, exchange) for served in exchange.served)
         a, b = exchange.served
         if a.status and b.status:
             outcome.status_differs += a.status != b.status
             outcome.body_differs += a.status == b.status and a.digest != b.digest
     return dict(sorted(by_endpoint.items()))
+
+
+def is_bad(served: Served, exchange: Exchange) -> bool:
+    """Return whether a side did not serve a request: no answer, 5xx, or 4xx unlike the recorded answer."""
+    recorded = exchange.request.recorded_status
+    return not served.status or served.status >= 500 or (served.status >= 400 > recorded > 0)
 
 
 def percentile_ms(latencies_s: Sequence[float], share: float) -> float | None:

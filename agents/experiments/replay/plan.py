@@ -59,6 +59,7 @@ class PlannedRequest:
     session: str
     warm_up: bool
     source: int  # its number in the recording
+    recorded_status: int = 0  # of the recorded answer; 0 without one
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +163,7 @@ def planned(schedule: Schedule, rewriting: Rewriting) -> list[PlannedRequest]:
             session=request.request.session,
             warm_up=warm_up,
             source=request.number,
+            recorded_status=request.request.status,
         )
         for offset, request, warm_up in schedule
     ]

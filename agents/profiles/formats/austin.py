@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
-from agents.profiles.formats.base import Measure, Reading, Record, Sample, choose_value
+from agents.profiles.formats.base import Measure, Reading, Record, Sample, choose_value, mostly_samples
 from agents.profiles.formats.collapsed import invalid_line
 from agents.profiles.formats.frames import join_frame
-from agents.profiles.formats.source import ProfileSource, head_text
+from agents.profiles.formats.source import ProfileSource, head_text, whole_lines
 
 _ABOUT = re.compile(r"^# ([a-z]+): (.*?)\s*$", re.MULTILINE)
 _SAMPLE = re.compile(r"P[^;\s]+;T[^;]*[; ]", re.DOTALL)
@@ -32,10 +32,13 @@ class AustinFormat:
     content = "samples of Austin (lines of P…;T…;frames and a metric)"
 
     def recognises(self, head: bytes) -> bool:
-        """Take a file whose first line says so, or is a sample."""
+        """Take a file whose first line says so, or is a sample, and nearly all others are samples."""
         text = head_text(head).lstrip()
         first = next((line for line in text.split("\n") if line.strip() and line[0] != "#"), "")
-        return text.startswith("# austin:") or bool(_SAMPLE.match(first))
+        if not text.startswith("# austin:") and not _SAMPLE.match(first):
+            return False
+        records = list(_records(ProfileSource.of(whole_lines(head)), "wall"))
+        return not records or mostly_samples(records)
 
     def read(self, source: ProfileSource, value: str) -> Reading:
         """Read one metric; in full mode ``cpu`` unless ``value`` is ``wall`` or ``memory``."""

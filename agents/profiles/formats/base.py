@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import NamedTuple, Protocol
 
 from agents.profiles.formats.foreign import name_foreign
-from agents.profiles.formats.source import Damaged, ProfileSource
+from agents.profiles.formats.source import Damaged, ProfileSource, whole_lines
 from pipeline.model.errors import ConfigError
 
 AUTO = "auto"
@@ -20,8 +21,22 @@ MAX_WEIGHT = 2**62
 MAX_DEPTH = 100_000
 """Most frames of a stack that a table spells out: some kilobytes may stand for any number of frames."""
 
-COUNTS = ("samples", "sample", "events")
-"""Types of values that count samples of a CPU."""
+TIME_UNITS: Mapping[str, float] = {
+    "nanoseconds": 1e9,
+    "microseconds": 1e6,
+    "milliseconds": 1e3,
+    "seconds": 1.0,
+}
+"""Unit of time → how many of it are a second."""
+
+_LEAST_VALID = 0.9
+"""Share of the first records that have to be samples."""
+
+_STRAY = 2
+"""Records that are no samples in a file of few, if as many are."""
+
+_GENERAL = "collapsed"
+"""Format that every line of stacks is of: it gives way to those that say more of a line."""
 
 Stack = tuple[str, ...]
 """Frames, root first, each as ``agents.profiles.formats.frames`` spells it."""
@@ -38,6 +53,7 @@ class Measure:
     type: str = "samples"
     unit: str = "count"
     period: float = 0.0
+    period_type: str = field(default="", compare=False)  # what the sampler's period is of, as the file says
 
     @property
     def per_sample(self) -> float:
@@ -77,6 +93,7 @@ class Reading:
     measure: Measure
     records: Iterator[Record]
     recorded: Recorded = Recorded()
+    left_out: Counter[str] = field(default_factory=Counter)  # other values → samples, once all is read
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +105,7 @@ class StackSamples:
     invalid: int = 0  # lines or records that hold no stack with its count
     first_invalid: str = ""  # where and what the first of them is
     measure: Measure = field(default_factory=Measure)
+    left_out: Mapping[str, int] = field(default_factory=dict)  # other values or events → samples of them
 
     @property
     def samples(self) -> int:
@@ -103,7 +121,7 @@ class Format(Protocol):
     """Name of a file's content, for the message about an empty file."""
 
     def recognises(self, head: bytes) -> bool:
-        """Return whether a file is of this format, by its first bytes (``ProfileSource.head``)."""
+        """Return whether a file is of this format, by all of its first bytes (``ProfileSource.head``)."""
 
     def read(self, source: ProfileSource, value: str) -> Reading:
         """Begin to read a file; ``value`` names what to count where a file has several, empty: the usual.
@@ -131,15 +149,20 @@ def find_format(name: str, head: bytes) -> Format:
     """Return a format by its name, for ``auto`` the one that recognises a file by its first bytes.
 
     Raises:
-        ConfigError: there is no such format, or none that recognises the file.
+        ConfigError: there is no such format, or none or several that recognise the file.
     """
     if name == AUTO:
         if about := name_foreign(head):
             raise ConfigError(f"is {about}")
-        for format_ in reversed(_registry.values()):
-            if format_.recognises(head):
-                return format_
-        raise ConfigError(f"is of no format that is known here: {', '.join(_registry)}")
+        takers = [format_ for format_ in reversed(_registry.values()) if format_.recognises(head)]
+        if len(takers) > 1 and takers[-1].name == _GENERAL:  # whose lines other formats have, too
+            takers.pop()
+        if len(takers) == 1:
+            return takers[0]
+        if takers:
+            names = " and ".join(taker.name for taker in takers)
+            raise ConfigError(f"may be of the formats {names}: --format says which")
+        raise ConfigError(f"is of no format that is known here: {', '.join(_registry)}{_likeliest(head)}")
     if name not in _registry:
         raise ConfigError(f"--format: should be one of {', '.join(format_names())}, not {name!r}")
     return _registry[name]
@@ -156,6 +179,12 @@ def read_profile(format_: Format, source: ProfileSource, value: str = "") -> Rea
     except Damaged as damage:
         return Reading(Measure(), iter((Invalid(str(damage)),)))
     return replace(reading, records=_until_damage(reading.records))
+
+
+def named_counts(counts: Mapping[str, int]) -> str:
+    """Return names with their counts as one text, the largest first."""
+    largest = sorted(counts.items(), key=lambda item: -item[1])
+    return ", ".join(f"{count} {name}" for name, count in largest)
 
 
 def choose_value(names: Iterable[str], wanted: str, usual: str) -> str:
@@ -180,6 +209,32 @@ def joined(locations: Sequence[Stack | None]) -> Stack | None:
         return None
     frames = tuple(islice(chain.from_iterable(frames or () for frames in locations), MAX_DEPTH + 1))
     return frames[::-1] if len(frames) <= MAX_DEPTH else None
+
+
+def mostly_samples(records: Sequence[Record]) -> bool:
+    """Return whether the records of a file's beginning show its format: nearly all of them are samples."""
+    samples = sum(isinstance(record, Sample) for record in records)
+    invalid = len(records) - samples
+    return samples > 0 and invalid <= max((1 - _LEAST_VALID) * len(records), min(_STRAY, samples))
+
+
+def _likeliest(head: bytes) -> str:
+    """Return the end of an error about a text: the format of which most records are stacks with a caller."""
+    if b"\0" in head:
+        return ""
+    shares: dict[str, tuple[int, int]] = {}
+    for name, format_ in _registry.items():
+        try:
+            records = list(read_profile(format_, ProfileSource.of(whole_lines(head))).records)
+        except ConfigError:
+            continue
+        stacks = sum(isinstance(record, Sample) and len(record.stack) > 1 for record in records)
+        shares[name] = (stacks, len(records))
+    name = max(shares, key=lambda name: shares[name][0] / max(shares[name][1], 1))
+    stacks, total = shares[name]
+    if not stacks:
+        return ""
+    return f"; the likeliest is {name}, as which {stacks} of its first {total} records are stacks"
 
 
 def _until_damage(records: Iterator[Record]) -> Iterator[Record]:

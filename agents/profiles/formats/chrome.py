@@ -55,7 +55,7 @@ class ChromeFormat:
         """Read all profiles of the file; their period is the mean time between two samples."""
         profiles = _profiles(source.read_json())
         if not profiles:
-            raise Damaged("has no CPU profile")
+            raise Damaged("has no CPU profile, as traces of the category v8.cpu_profiler do")
         times = [_times(profile) for profile in profiles]
         flat = [time for profile_times in times for time in profile_times if time]
         period = sum(flat) / len(flat) if flat else 0.0

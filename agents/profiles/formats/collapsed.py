@@ -5,15 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from agents.profiles.formats.base import Invalid, Measure, Reading, Record, Sample, StackSamples
-from agents.profiles.formats.source import HEAD_BYTES, ProfileSource
+from agents.profiles.formats.base import (
+    Invalid,
+    Measure,
+    Reading,
+    Record,
+    Sample,
+    StackSamples,
+    mostly_samples,
+)
+from agents.profiles.formats.source import ProfileSource, head_text, whole_lines
 from agents.profiles.formats.tally import count_samples
 
 MAX_LINE_COUNT = 2**40
 """Most samples on one line: what a profile message can hold for one stack."""
-
-_LEAST_VALID = 0.9
-"""Share of the first lines that have to be stacks."""
 
 _LEAST_CALLED = 0.1
 """Share of the first stacks that have to have two frames or more."""
@@ -21,8 +26,11 @@ _LEAST_CALLED = 0.1
 _FEW = 4
 """Lines below which stacks may well have one frame each."""
 
-_STRAY = 2
-"""Lines that are no stacks in a file of few, if as many are."""
+_MOST_ROOTS = 0.9
+"""Share of the first stacks with a caller up to which their roots may differ: those of a log's lines do."""
+
+_MANY = 20
+"""Stacks of which some have to share a root."""
 
 _COMMENT = re.compile(r"(?:#|//)(?:\s|$)")
 _COUNT = re.compile(r"([0-9]{1,13})(\.[0-9]{0,17})?")  # bounded: Python refuses thousands of digits
@@ -39,18 +47,24 @@ class CollapsedFormat:
     content = "collapsed stacks (lines of root;caller;leaf count)"
 
     def recognises(self, head: bytes) -> bool:
-        """Take a file nearly all of whose lines are stacks, and enough of these with a caller.
+        """Take a file nearly all of whose lines are stacks, enough with a caller, and some of one root.
 
-        Reports of other tools have lines that end in a number, too, and would pass for stacks of one frame.
-        A file without any line but comments is taken: the error says then what it lacks.
+        Reports of other tools have lines that end in a number, too, and would pass for stacks of one frame,
+        lines of logs for stacks of a root each. A file without any line but comments is taken: the error
+        says then what it lacks.
         """
-        whole = head if len(head) < HEAD_BYTES else head[: head.rfind(b"\n") + 1]
-        records = list(_records(ProfileSource.of(whole)))
+        lines = whole_lines(head)
+        if not lines and head:
+            return _may_be_long(head_text(head))
+        records = list(_records(ProfileSource.of(lines)))
+        if not records:
+            return b"\0" not in lines
         stacks = [record.stack for record in records if isinstance(record, Sample)]
-        invalid = len(records) - len(stacks)
-        if invalid > max((1 - _LEAST_VALID) * len(records), min(_STRAY, len(stacks))):
+        called = [stack for stack in stacks if len(stack) > 1]
+        roots = {stack[0] for stack in called}
+        if not mostly_samples(records) or len(called) >= _MANY and len(roots) > _MOST_ROOTS * len(called):
             return False
-        return len(records) < _FEW or sum(len(stack) > 1 for stack in stacks) >= _LEAST_CALLED * len(stacks)
+        return len(records) < _FEW or len(called) >= _LEAST_CALLED * len(stacks)
 
     def read(self, source: ProfileSource, value: str) -> Reading:
         """Read one sample of each line; lines count one thing, whatever its name."""
@@ -65,7 +79,10 @@ def parse_collapsed(data: bytes) -> StackSamples:
 def _records(source: ProfileSource) -> Iterator[Record]:
     for number, raw in source.lines():
         line = raw.strip()
-        if not line or _COMMENT.match(line):
+        if not line or _COMMENT.match(line) and ";" not in line:
+            continue
+        if _COMMENT.match(line):  # perhaps a stack whose root is so called: left out, but not silently
+            yield invalid_line(number, line)
             continue
         *head, tail = line.rsplit(maxsplit=1)
         match = _COUNT.fullmatch(tail)
@@ -75,6 +92,11 @@ def _records(source: ProfileSource) -> Iterator[Record]:
             continue
         frames = head[0].split(";") if head else ()
         yield Sample(tuple([frame for frame in frames if frame and not frame.isspace()]), count)
+
+
+def _may_be_long(text: str) -> bool:
+    """Return whether a line that is longer than a file's beginning has frames, and signs of nothing else."""
+    return ";" in text and "\0" not in text and text.lstrip()[:1] not in ("{", "[", "<")
 
 
 def invalid_line(number: int, line: str) -> Invalid:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from agents.profiles.formats.base import Measure, Reading, Record, Sample
 from agents.profiles.formats.collapsed import MAX_LINE_COUNT, invalid_line
-from agents.profiles.formats.source import ProfileSource, head_text
+from agents.profiles.formats.source import ProfileSource, head_text, whole_lines
 
 MAX_DEPTH = 10_000
 """Most frames of one stack: many times what DTrace unwinds."""
+
+_LONGEST_HEADER = 20  # lines before the first stack
+_LEAST_VALID = 0.9  # share of the lines from there on that have to be frames or counts
 
 _COUNT = re.compile(r"\s*([0-9]{1,13})\s*")
 _PROBE = re.compile(r"\s*(?:CPU\s+ID\s+FUNCTION:NAME|\d+\s+\d+\s+\S*:\S*)\s*")
@@ -26,12 +30,15 @@ class DtraceFormat:
     content = "stacks of DTrace (frames, then a count)"
 
     def recognises(self, head: bytes) -> bool:
-        """Take a file whose first lines have a stack with its count."""
-        lines = [line for line in head_text(head).split("\n") if line.strip()]
-        return any(
-            _FRAME.fullmatch(line) and _COUNT.fullmatch(following)
-            for line, following in zip(lines, lines[1:], strict=False)
+        """Take a file that has a stack with its count, and few lines of anything else after its header."""
+        lines = head_text(whole_lines(head)).split("\n")
+        first = next((number for number, line in enumerate(lines) if _FRAME.fullmatch(line)), len(lines))
+        stacks = [line for line in lines[first:] if line.strip() and not _PROBE.fullmatch(line)]
+        valid = [bool(_FRAME.fullmatch(line) or _COUNT.fullmatch(line)) for line in stacks]
+        counted = any(
+            _FRAME.fullmatch(line) and _COUNT.fullmatch(following) for line, following in pairwise(stacks)
         )
+        return counted and first <= _LONGEST_HEADER and sum(valid) >= _LEAST_VALID * len(valid)
 
     def read(self, source: ProfileSource, value: str) -> Reading:
         """Read one sample of each stack."""

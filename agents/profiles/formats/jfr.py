@@ -5,6 +5,7 @@ The events are those of the JDK (``jdk.*``) and of async-profiler (``profiler.*`
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -89,14 +90,19 @@ class JfrFormat:
         chosen = _VALUES[name]
         if not _has(first, chosen.events) and _has(first, chosen.instead):
             chosen = chosen._replace(events=chosen.instead)
-        return Reading(Measure(name, chosen.unit), _records(first, chunks, chosen))
+        left_out = Counter[str]()
+        return Reading(
+            Measure(name, chosen.unit), _records(first, chunks, chosen, left_out), left_out=left_out
+        )
 
 
-def _records(first: Chunk, chunks: Iterator[Chunk], value: _Value) -> Iterator[Record]:
-    yield from _Reader(first, value).records()
+def _records(
+    first: Chunk, chunks: Iterator[Chunk], value: _Value, left_out: Counter[str]
+) -> Iterator[Record]:
+    yield from _Reader(first, value, left_out).records()
     del first
     for chunk in chunks:
-        yield from _Reader(chunk, value).records()
+        yield from _Reader(chunk, value, left_out).records()
 
 
 def _chunks(source: ProfileSource) -> Iterator[Chunk]:
@@ -128,8 +134,8 @@ def _has(chunk: Chunk, events: Collection[str]) -> bool:
 class _Reader:
     """The stacks of one chunk."""
 
-    def __init__(self, chunk: Chunk, value: _Value) -> None:
-        self._chunk, self._value = chunk, value
+    def __init__(self, chunk: Chunk, value: _Value, left_out: Counter[str]) -> None:
+        self._chunk, self._value, self._left_out = chunk, value, left_out
         self._id_of = {type_.name: id_ for id_, type_ in chunk.types.items()}
         self._stacks: dict[int, Stack | None] = {}
         self._methods: dict[int, str] = {}
@@ -140,11 +146,15 @@ class _Reader:
             if event is None or weight is None:
                 yield Invalid(f"byte {position} of a chunk: an event that its type does not describe")
             elif self._value.running and self._waits(event):
-                continue
+                self._left_out["of waiting threads"] += 1
             elif event.get("failed"):  # the JVM could not walk the stack
                 yield Sample((), weight)
             else:
                 yield self._sample(event, weight, position)
+        for name, other in _VALUES.items():
+            types = [type_ for type_ in other.events if type_ not in self._value.events]
+            if types and (count := self._chunk.count(_wanted(self._chunk, types))):
+                self._left_out[name] += count
 
     def _waits(self, event: Mapping[str, Any]) -> bool:
         state = self._constant("jdk.types.ThreadState", event.get("state"))

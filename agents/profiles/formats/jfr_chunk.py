@@ -111,6 +111,17 @@ class Chunk:
                     yield wanted[kind], position, None
             position += size
 
+    def count(self, wanted: Collection[int]) -> int:
+        """Return the number of events of some types, without reading them."""
+        position, count = HEADER.size, 0
+        while position < len(self._data):
+            size, after = self._number(position)
+            if size <= 0 or position + size > len(self._data):
+                raise Damaged(f"byte {position}: an event of {size} bytes")
+            count += self._number(after)[0] in wanted
+            position += size
+        return count
+
     def constant(self, type_: int, key: Any) -> Any:
         """Return a constant by its type and number, None if there is none."""
         return self.constants.get(type_, {}).get(key) if isinstance(key, int) else None

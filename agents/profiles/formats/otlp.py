@@ -6,11 +6,11 @@ export service, which has the same) from version 1.8 of the protocol on.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from agents.profiles.formats.base import (
-    COUNTS,
     MAX_WEIGHT,
     Invalid,
     Measure,
@@ -22,6 +22,7 @@ from agents.profiles.formats.base import (
     choose_value,
     joined,
 )
+from agents.profiles.formats.cpu import clock_of, usual_value
 from agents.profiles.formats.frames import join_frame
 from agents.profiles.formats.protobuf import Schema, text_of, walk_fields
 from agents.profiles.formats.source import Damaged, ProfileSource
@@ -88,6 +89,11 @@ class _Measured(NamedTuple):
     measure: Measure
     samples: Any
 
+    @property
+    def kind(self) -> tuple[str, str]:
+        """Type and unit."""
+        return self.measure.type, self.measure.unit
+
 
 class OtlpFormat:
     """Profiles of one type, of all resources and scopes, added up."""
@@ -108,7 +114,7 @@ class OtlpFormat:
         return walked
 
     def read(self, source: ProfileSource, value: str) -> Reading:
-        """Read the profiles of one type: ``value``, else samples, else that of the first profile."""
+        """Read the profiles of one type: ``value``, else the one that ``usual_value`` chooses."""
         try:
             data = OTLP.read("ProfilesData", source.read_all())
         except InvalidMessage as error:
@@ -122,12 +128,16 @@ class OtlpFormat:
         ]
         if not profiles:
             raise Damaged("has no profiles")
-        names = [measured.measure.type for measured in profiles]
-        chosen = choose_value(names, value, next((name for name in names if name in COUNTS), names[0]))
-        measure = profiles[names.index(chosen)].measure
-        kind = (measure.type, measure.unit)
-        same = [peer for peer in profiles if (peer.measure.type, peer.measure.unit) == kind]
-        return Reading(measure, _records(same, tables))
+        measures = [measured.measure for measured in profiles]
+        names = [measure.type for measure in measures]
+        measure = measures[names.index(choose_value(names, value, names[usual_value(measures)]))]
+        same, left_out = [], Counter[str]()
+        for profile in profiles:
+            if profile.kind == (measure.type, measure.unit):
+                same.append(profile)
+            elif not (clock_of(measure) and clock_of(measure) == clock_of(profile.measure)):
+                left_out[profile.measure.type] += len(profile.samples)
+        return Reading(measure, _records(same, tables), left_out=left_out)
 
 
 def resource_readings(data: Any) -> Iterator[tuple[Mapping[str, str], Reading]]:
@@ -143,10 +153,22 @@ def resource_readings(data: Any) -> Iterator[tuple[Mapping[str, str], Reading]]:
             for attribute in resource.resource.attributes
         }
         for scope in resource.scope_profiles:
+            by_time: dict[int, list[Any]] = {}
             for profile in scope.profiles:
-                measured = _Measured(tables.measure(profile), profile.samples)
-                reading = Reading(measured.measure, _records([measured], tables), tables.recorded(profile))
-                yield attributes, reading
+                by_time.setdefault(profile.time_unix_nano, []).append(profile)
+            for profiles in by_time.values():
+                yield from ((attributes, reading) for reading in _single_readings(profiles, tables))
+
+
+def _single_readings(profiles: Sequence[Any], tables: _Tables) -> Iterator[Reading]:
+    """Yield the readings of profiles of one time; what two units measure of one clock is read once."""
+    measures = [tables.measure(profile) for profile in profiles]
+    usual = measures[usual_value(measures)]
+    clock, kind = clock_of(usual), (usual.type, usual.unit)
+    for profile, measure in zip(profiles, measures, strict=True):
+        if clock_of(measure) != clock or not clock or (measure.type, measure.unit) == kind:
+            records = _records([_Measured(measure, profile.samples)], tables)
+            yield Reading(measure, records, tables.recorded(profile))
 
 
 class _Tables:
@@ -163,9 +185,9 @@ class _Tables:
         type_, unit = self._value_type(profile.sample_type)
         period_type = self._value_type(profile.period_type)
         if not type_ and not unit:
-            return Measure()
-        its_own = period_type[1] == unit and profile.period > 0
-        return Measure(type_ or "samples", unit or "count", float(profile.period) if its_own else 0.0)
+            return Measure(period_type=period_type[0])
+        period = float(profile.period) if period_type[1] == unit and profile.period > 0 else 0.0
+        return Measure(type_ or "samples", unit or "count", period, period_type[0])
 
     def recorded(self, profile: Any) -> Recorded:
         """Return when and how often samples were taken; a period of time is that of CPUs."""

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from agents.profiles.formats.base import Invalid, Measure, Reading, Record, Sample
-from agents.profiles.formats.source import ProfileSource, head_text
+from agents.profiles.formats.base import Invalid, Measure, Reading, Record, Sample, mostly_samples
+from agents.profiles.formats.source import ProfileSource, head_text, whole_lines
 
 MAX_EVENT_LINES = 100_000
 """Most lines of one event: many times what perf unwinds; a longer one counts as several."""
@@ -46,12 +46,13 @@ class PerfScriptFormat:
     content = "events of perf script (a header line, then frames)"
 
     def recognises(self, head: bytes) -> bool:
-        """Take a file whose first lines have an event with a frame."""
-        lines = head_text(head).split("\n")
+        """Take a file nearly all of whose first events are whole, and one of them has a frame."""
+        whole = whole_lines(head)
+        lines = head_text(whole).split("\n")
         return any(
             _header(line.strip()) and (_SINGLE.fullmatch(line.strip()) or _FRAME.fullmatch(following))
             for line, following in zip(lines, [*lines[1:], ""], strict=True)
-        )
+        ) and mostly_samples(list(_records(ProfileSource.of(whole), "")))
 
     def read(self, source: ProfileSource, value: str) -> Reading:
         """Read samples of one event, ``value`` or that of the first, one each under the name of its command.

@@ -6,12 +6,13 @@ declared here, and are skipped.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from agents.profiles.annotate import ANNOTATION_FILE, annotation_name
 from agents.profiles.formats.base import (
-    COUNTS,
     MAX_WEIGHT,
     Invalid,
     Measure,
@@ -22,6 +23,7 @@ from agents.profiles.formats.base import (
     choose_value,
     joined,
 )
+from agents.profiles.formats.cpu import clock_of, usual_value
 from agents.profiles.formats.frames import file_name, join_frame
 from agents.profiles.formats.protobuf import Schema, walk_fields
 from agents.profiles.formats.source import Damaged, ProfileSource
@@ -66,11 +68,6 @@ PPROF = Schema(
     },
 )
 _WIRES = {**dict.fromkeys((1, 2, 3, 4, 5, 6, 11), 2), **dict.fromkeys((7, 8, 9, 10, 12, 14, 15), 0), 13: 2}
-_CPU_TIME = "cpu-time"
-"""Datadog's: its counts hold threads that wait, too."""
-
-_TIMES = ("cpu", "wall", _CPU_TIME)
-
 _NO_PERIOD_NS = 1
 """Period that libdatadog writes if it has none: no sampler takes a sample each nanosecond."""
 
@@ -92,18 +89,19 @@ class PprofFormat:
     def recognises(self, head: bytes) -> bool:
         """Take a message of a profile's fields: types of values, or else samples or two kinds of tables."""
         tables: set[int] = set()
-        samples = 0
+        samples, typed = 0, False
         for number, wire, content in walk_fields(head):
             if number not in _WIRES or _WIRES[number] != wire:
                 return False
-            if number == 1 and content:
-                return _is_value_type(content)
+            if number == 1 and content and not _is_value_type(content):
+                return False
+            typed |= number == 1 and bool(content)
             samples += number == 2 and _is_sample(content)  # libdatadog writes all of them before any table
             tables.add(number)
-        return samples > 1 or len(tables & {3, 4, 5, 6}) > 1
+        return typed or samples > 1 or len(tables & {3, 4, 5, 6}) > 1
 
     def read(self, source: ProfileSource, value: str) -> Reading:
-        """Read one value: ``value`` by type, else CPU time, samples, time, its usual one, or the first."""
+        """Read one value: ``value`` by type, else the one that ``usual_value`` chooses."""
         try:
             profile = PPROF.read("Profile", source.read_all())
         except InvalidMessage as error:
@@ -112,7 +110,8 @@ class PprofFormat:
             raise Damaged("no protocol buffer of pprof")
         tables = _Tables(profile)
         column, measure = tables.column(value)
-        return Reading(measure, _records(profile.sample, column, tables, self._endpoints), tables.recorded())
+        records = _records(profile.sample, column, tables, self._endpoints)
+        return Reading(measure, records, tables.recorded(), tables.left_out(column))
 
 
 class _Tables:
@@ -130,22 +129,31 @@ class _Tables:
 
     def column(self, wanted: str) -> tuple[int, Measure]:
         """Return which value to read, and what it counts: time without counts has the profile's period."""
-        types = [
-            (self.string(sample_type.type), self.string(sample_type.unit))
-            for sample_type in self._profile.sample_type
-        ]
-        period = self._period
-        usual = next((type_ for type_, _ in types if type_ == _CPU_TIME), "")
-        usual = usual or next((type_ for type_, unit in types if unit == "count" and type_ in COUNTS), "")
-        usual = usual or next((type_ for type_, _ in types if type_ in _TIMES and period > 0), "")
-        default = self.string(self._profile.default_sample_type)
-        usual = usual or (default if default in [type_ for type_, _ in types] and default else types[0][0])
-        chosen = choose_value((type_ for type_, _ in types), wanted, usual)
-        column = [type_ for type_, _ in types].index(chosen)
-        type_, unit = types[column]
+        measures = [self._measure(value_type) for value_type in self._profile.sample_type]
+        types = [measure.type for measure in measures]
+        usual = usual_value(measures, self.string(self._profile.default_sample_type))
+        index = types.index(choose_value(types, wanted, types[usual]))
+        return index, measures[index]
+
+    def left_out(self, column: int) -> Counter[str]:
+        """Return the values of other clocks than the one that is read, each with the samples that have it."""
+        measures = [self._measure(value_type) for value_type in self._profile.sample_type]
+        clocks = [clock_of(measure) for measure in measures]
+        counts: Counter[str] = Counter()
+        for index, measure in enumerate(measures):
+            if index != column and not (clocks[index] and clocks[index] == clocks[column]):
+                values = (sample.value[index : index + 1] for sample in self._profile.sample)
+                counts[measure.type] += sum(map(any, values))
+        return +counts
+
+    def _measure(self, value_type: Any) -> Measure:
+        """Return what a value counts; time has the profile's period if that is of its unit."""
+        type_, unit = self.string(value_type.type), self.string(value_type.unit)
+        period_type = self.string(self._profile.period_type.type)
         its_own = self._period_unit in (unit, "")
-        timed = type_ in _TIMES or type_ == self.string(self._profile.period_type.type)
-        return column, Measure(type_, unit, float(period) if timed and its_own and period > 0 else 0.0)
+        measure = Measure(type_, unit, 0.0, period_type)
+        timed = clock_of(measure) or type_ == period_type
+        return replace(measure, period=float(max(self._period, 0)) if timed and its_own else 0.0)
 
     def endpoint(self, labels: Any, names: Sequence[str]) -> tuple[str, ...]:
         """Return the annotated frame of a sample's endpoint, if a label of these names has one."""

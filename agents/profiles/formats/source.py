@@ -186,6 +186,11 @@ def head_text(head: bytes) -> str:
     return head[mark:].decode(encoding, errors="replace")
 
 
+def whole_lines(head: bytes) -> bytes:
+    """Return the first bytes of a file without the line that they cut; all of them if they cut none."""
+    return head if len(head) < HEAD_BYTES else head[: head.rfind(b"\n") + 1]
+
+
 def _gunzip(first: bytes, raw: Iterator[bytes]) -> Iterator[bytes]:
     """Unpack one member after the other, a bounded piece at a time."""
     unpacking, packed = zlib.decompressobj(wbits=31), first

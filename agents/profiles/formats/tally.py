@@ -61,7 +61,12 @@ def count_samples(reading: Reading, *, lines: bool = False) -> StackSamples:
     unit = reading.measure.per_sample or 1.0
     frameless = round(tally.frameless / unit)
     return StackSamples(
-        _rounded(totals, unit), frameless, tally.invalid, tally.first_invalid, reading.measure
+        _rounded(totals, unit),
+        frameless,
+        tally.invalid,
+        tally.first_invalid,
+        reading.measure,
+        reading.left_out,
     )
 
 

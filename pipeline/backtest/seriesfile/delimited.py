@@ -6,11 +6,12 @@ import csv
 import io
 
 from pipeline.backtest.seriesfile.content import Content
+from pipeline.backtest.seriesfile.influx_csv import is_influx_csv, read_influx_csv
 from pipeline.backtest.seriesfile.measures import is_quantity
 from pipeline.backtest.seriesfile.quantities import is_number
 from pipeline.backtest.seriesfile.table import KNOWN, MISSING, TIMES, Table, known_name, named
 from pipeline.messages.fields import EARLIEST_S, LATEST_S
-from pipeline.model.clock import from_iso
+from pipeline.model.clock import from_iso, has_date_digits
 from pipeline.model.errors import ConfigError, InvalidMessage
 
 _DELIMITERS = ("\t", ";", ",")
@@ -32,6 +33,8 @@ def read_delimited(content: Content) -> Table:
     first = next((index for index, row in enumerate(rows) if row), None)
     if first is None:
         raise ConfigError(f"{content.name}: empty")
+    if is_influx_csv(rows[first]):
+        return read_influx_csv(content.name, rows[first:], lines[first:])
     header = [known_name(name.strip()) for name in rows[first]]
     decimal_comma = delimiter == ";"
     if len(header) == 1 and header[0] not in ("timestamp", *TIMES):
@@ -92,7 +95,7 @@ def _is_value(cell: str) -> bool:
 
 def _is_time(cell: str) -> bool:
     """Return whether a cell can only be a time: in ISO 8601, or in seconds or their parts after 2000."""
-    if is_number(cell):
+    if is_number(cell) and not (len(cell.strip()) == 8 and has_date_digits(cell.strip())):
         return any(EARLIEST_S * ticks <= float(cell) < LATEST_S * ticks for ticks in (1, 1e3, 1e6, 1e9))
     try:
         from_iso(cell.strip())

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 import numpy as np
 
 from pipeline.backtest.seriesfile.quantities import is_number
-from pipeline.backtest.seriesfile.table import Table
+from pipeline.backtest.seriesfile.table import Cells, Table
 from pipeline.messages.fields import EARLIEST_S, LATEST_S
 from pipeline.model import FloatArray
-from pipeline.model.clock import from_iso
+from pipeline.model.clock import from_iso, has_date_digits
 from pipeline.model.errors import InvalidMessage
 
 _YEAR = re.compile(r"[1-9]\d{3}(\.0*)?")
@@ -32,15 +33,21 @@ def read_times(table: Table, *, any_year: bool) -> tuple[FloatArray, tuple[str, 
     cells = table.cells["timestamp"]
     if table.decimal_comma and not isinstance(cells, np.ndarray):
         cells = [cell.replace(",", ".") for cell in cells]
-    numbers = [text for text in (str(cell).strip() for cell in cells) if is_number(text)] if any_year else []
+    numbers = _numbers(cells)
+    dates = bool(numbers) and all(has_date_digits(text) for text in numbers)
+    if dates and not all(len(text) == 8 and _is_iso(text) for text in numbers):
+        row = next(row for row, cell in enumerate(cells) if _spelt(cell) in numbers)
+        what = "digits alone may be dates or seconds: write 2026-01-31T12:00, or seconds with a decimal point"
+        table.refuse(row, "timestamp", f"{_spelt(cells[row])}: {what}")
     # As epoch seconds they would lie in the first hours of 1970.
-    years = bool(numbers) and all(_YEAR.fullmatch(text) for text in numbers)
+    years = any_year and bool(numbers) and all(_YEAR.fullmatch(text) for text in numbers)
     try:
-        if years:
+        if years or dates:
             raise ValueError
         times = np.array(cells, dtype=np.float64)
     except ValueError:
-        times = np.array([_moment(table, row, str(cell), any_year, years) for row, cell in enumerate(cells)])
+        reading = _Reading(table, any_year, years, dates)
+        times = np.array([reading.moment(row, _spelt(cell)) for row, cell in enumerate(cells)])
     unit = next((unit for unit, ticks in _TICKS.items() if _all_after_2000(times, ticks)), "")
     times = times / _TICKS.get(unit, 1.0)
     earliest, latest = (_YEAR_1_S, _YEAR_10000_S) if any_year else (EARLIEST_S, LATEST_S)
@@ -49,8 +56,8 @@ def read_times(table: Table, *, any_year: bool) -> tuple[FloatArray, tuple[str, 
         row = int(np.flatnonzero(outside)[0])
         span = "the years 1 and 9999" if any_year else "2000 and 2100"
         table.refuse(row, "timestamp", f"{cells[row]} is no time between {span} in epoch seconds")
-    said = f"times in {unit}" if unit else "times are years" if years else ""
-    return times, (said,) if said else ()
+    kinds = {f"times in {unit}": bool(unit), "times are years": years, "times are dates of digits": dates}
+    return times, tuple(kind for kind, holds in kinds.items() if holds)
 
 
 def _all_after_2000(times: FloatArray, ticks: float) -> bool:
@@ -58,15 +65,41 @@ def _all_after_2000(times: FloatArray, ticks: float) -> bool:
     return bool(len(times) and ((times >= EARLIEST_S * ticks) & (times < LATEST_S * ticks)).all())
 
 
-def _moment(table: Table, row: int, text: str, any_year: bool, years: bool) -> float:
-    text = text.strip()
-    if years and is_number(text):
-        text = text[:4]
-    elif is_number(text):
-        return float(text)
-    if any_year and re.fullmatch(r"\d{4}(-\d\d)?", text):
-        text += "-01-01" if len(text) == 4 else "-01"
+def _spelt(cell: str | float) -> str:
+    """Return the text of a cell; whole numbers of a format with types have no decimal point."""
+    return cell.strip() if isinstance(cell, str) else f"{cell:.15g}"
+
+
+def _is_iso(text: str) -> bool:
     try:
-        return from_iso(text)
-    except InvalidMessage as error:
-        table.refuse(row, "timestamp", f"{error}" if text else "missing")
+        from_iso(text)
+    except InvalidMessage:
+        return False
+    return True
+
+
+def _numbers(cells: Cells) -> list[str]:
+    return [text for text in map(_spelt, cells) if is_number(text)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """How the cells of a column are read, as the whole column says."""
+
+    table: Table
+    any_year: bool
+    years: bool  # numbers are years
+    dates: bool  # numbers are dates without separators
+
+    def moment(self, row: int, text: str) -> float:
+        """Return the epoch seconds, or their parts, of one cell."""
+        if self.years and is_number(text):
+            text = text[:4]
+        elif is_number(text) and not self.dates:
+            return float(text)
+        if self.any_year and re.fullmatch(r"\d{4}(-\d\d)?", text):
+            text += "-01-01" if len(text) == 4 else "-01"
+        try:
+            return from_iso(text)
+        except InvalidMessage as error:
+            self.table.refuse(row, "timestamp", f"{error}" if text else "missing")

@@ -154,3 +154,59 @@ def test_a_state_that_cannot_be_written_is_refused_before(
     error = capsys.readouterr().err
     assert error.count("\n") == 1 or "Usage" in error
     assert "--state" in error or f"{tmp_path / state}: " in error
+
+
+@pytest.mark.parametrize(
+    ("fields", "options", "code", "said"),
+    [
+        ('"latency": 250', [], 2, "2 have a duration whose unit nothing says, such as 250: --duration-unit"),
+        ('"latency": "soon"', [], 2, "2 have a duration that could not be read, such as 'soon'"),
+        ('"x": 1', [], 2, "--latency: no response time could be read"),
+        ('"latency": 250', ["--duration-unit", "ms"], 0, "2 requests of 1 types in 2 lines\n"),
+        ('"latency": "250ms"', [], 0, "2 requests of 1 types in 2 lines\n"),
+    ],
+)
+def test_response_times_that_are_asked_for_are_there_or_refused(
+    fields: str,
+    options: list[str],
+    code: int,
+    said: str,
+    tmp_path: Path,
+    published: list[Outgoing],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = tmp_path / "access.json"
+    path.write_text(f'{{"ts": 1700000000, "method": "GET", "path": "/x", {fields}}}\n' * 2)
+    arguments = ["agent", "logs", str(path), "--service", "shop", "--latency", *options]
+    assert run(arguments) == code
+    assert bool(published) == (code == 0)
+    captured = capsys.readouterr()
+    assert said in captured.out + captured.err
+
+
+@pytest.mark.parametrize(
+    ("time", "options", "code", "said"),
+    [
+        ("2026-02-10 12:00:00", [], 0, "times without an offset count as UTC: --time-zone names another"),
+        ("2026-02-10 12:00:00", ["--time-zone", "Europe/Berlin"], 0, "2 requests of 1 types in 2 lines\n"),
+        ("2026-02-10 12:00:00Z", [], 0, "2 requests of 1 types in 2 lines\n"),
+        ("2026-03-29 02:30:00", ["--time-zone", "Europe/Berlin"], 2, "showed it twice, or never"),
+        ("2026-02-10 12:00:00", ["--time-zone", "Berlin"], 2, "should be a time zone such as Europe/Berlin"),
+        ("10/02/2026 12:00", [], 2, "day, month and year may be meant in another order"),
+        ("2026-02-10 12:00:00 CET", [], 2, "its time zone should be an offset such as +01:00"),
+    ],
+)
+def test_times_are_read_or_the_reason_is_said(
+    time: str,
+    options: list[str],
+    code: int,
+    said: str,
+    tmp_path: Path,
+    published: list[Outgoing],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = tmp_path / "access.json"
+    path.write_text(f'{{"time": "{time}", "method": "GET", "path": "/x"}}\n' * 2)
+    assert run(["agent", "logs", str(path), "--service", "shop", *options]) == code
+    captured = capsys.readouterr()
+    assert said in captured.out + captured.err

@@ -10,7 +10,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from pipeline.commands.request import argument, json_option, option, seed_option, takes
+from pipeline.commands.request import Moment, argument, json_option, option, seed_option, takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,3 +119,26 @@ def test_a_text_is_read_by_a_function() -> None:
     given = ["f", "--name", "a", "--wait"]
     assert asked([*given, "4"]).output.endswith(", False, 4)\n")
     assert "'--wait': should be even" in asked([*given, "3"]).output
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("20260210", 1_770_681_600.0),
+        ("2026-02-10T00:00:00Z", 1_770_681_600.0),
+        ("20260210T0100+0100", 1_770_681_600.0),
+        ("1770681600", 1_770_681_600.0),
+    ],
+)
+@pytest.mark.parametrize("duration", ["before", "after", None])
+def test_moments(text: str, expected: float, duration: Literal["before", "after"] | None) -> None:
+    assert Moment(duration).convert(text, None, None) == expected
+
+
+@pytest.mark.parametrize("duration", ["before", "after", None])
+@pytest.mark.parametrize("text", ["260210", "10022026", "2026021012", "20260210120000"])
+def test_digits_that_may_be_a_date_or_seconds_are_refused(
+    text: str, duration: Literal["before", "after"] | None
+) -> None:
+    with pytest.raises(click.BadParameter, match=f"may be a date or seconds: write 2026-01-31, or {text}s"):
+        Moment(duration).convert(text, None, None)

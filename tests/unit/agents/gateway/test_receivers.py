@@ -236,6 +236,31 @@ def test_what_is_no_json_of_otlp_is_refused_in_words(body: bytes) -> None:
         decode(otlp_profiles.RECEIVER, request(body, JSON))
 
 
+@pytest.mark.parametrize(
+    ("type_", "unit", "reasons"),
+    [
+        pytest.param("events", "count", ["not_cpu"], id="hits of a probe"),
+        pytest.param("events", "nanoseconds", ["not_cpu"], id="threads that wait"),
+        pytest.param("wall", "nanoseconds", ["not_cpu"], id="the wall beside CPU"),
+        pytest.param("cpu", "nanoseconds", [], id="the same time in another unit"),
+    ],
+)
+def test_profiles_beside_those_of_cpu_are_left_out(type_: str, unit: str, reasons: list[str]) -> None:
+    message = exported("shop")
+    scope = message.resource_profiles[0].scope_profiles[0]
+    strings = message.dictionary.string_table
+    strings.extend([type_.encode(), unit.encode()])
+    profile = scope.profiles.add(time_unix_nano=scope.profiles[0].time_unix_nano, duration_nano=10**10)
+    profile.sample_type.type_strindex = len(strings) - 2
+    profile.sample_type.unit_strindex = len(strings) - 1
+    if type_ == "wall":
+        profile.period, profile.period_type.unit_strindex = 10**7, 4
+    profile.samples.add(stack_index=1, values=[50_000_000_000])
+    decoded = decode(otlp_profiles.RECEIVER, request(message.SerializeToString()))
+    assert [profile.counts.sum() for profile in profiles(decoded)] == [7]
+    assert [skipped.reason for skipped in decoded.skipped] == reasons
+
+
 def test_an_idle_service_makes_an_interval_without_samples() -> None:
     """A profile in which nothing was sampled is right: it moves event time on."""
     for count in ([], [0]):

@@ -61,7 +61,7 @@ class World:
         with self.log.open("a") as stream:
             for path in paths:
                 self.now += after_s
-                line = {"ts": self.now, "method": "GET", "path": path, "status": 200, "duration": 0.1}
+                line = {"ts": self.now, "method": "GET", "path": path, "status": 200, "duration_s": 0.1}
                 stream.write(orjson.dumps(line).decode() + "\n")
                 self.written[self.now // PERIOD_S * PERIOD_S, f"GET {path}"] += 1
 
@@ -369,3 +369,34 @@ def test_a_state_has_one_agent(tmp_path: Path) -> None:
         pass
     with second.locked():
         pass
+
+
+def test_what_is_left_out_is_logged_once_in_a_while(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    world = World(tmp_path)
+    for _ in range(3):
+        with world.log.open("a") as stream:
+            stream.write("what is this\n")
+        world.step()
+    world.now += 700
+    world.step()
+    assert [record.getMessage() for record in caplog.records] == [
+        "1 lines could not be read, the first: 1",
+        "3 lines could not be read, the first: 1, 2, 3",
+    ]
+
+
+def test_columns_of_w3c_are_read_again_after_a_restart(tmp_path: Path) -> None:
+    log = tmp_path / "u_ex.log"
+    log.write_text("#Fields: date time cs-method cs-uri-stem sc-status\n")
+    for number in range(2):
+        options = TallyOptions("shop", "h1", "", PERIOD_S, lateness_s=10.0)
+        counting = Counting(options, RequestTypes(), lambda _: line_format("w3c"))
+        outbox = MessageQueue(max_bytes=10_000, overflow=Overflow.KEEP)
+        state = StateFile(tmp_path / "state", service="shop", log=log, period_s=PERIOD_S)
+        follower = LogFollower(log, counting, state, outbox, lambda _: None)
+        with log.open("a") as stream:
+            stream.write(f"2023-11-14 22:13:3{number} GET /cart 200\n")
+        while follower.step(START):
+            pass
+        follower.close(START)
+        assert (follower.tally.requests, follower.tally.omissions.invalid) == (1, 0)

@@ -12,6 +12,7 @@ import pytest
 
 from agents.logs import RequestTally, RequestTypes, TallyOptions, line_format
 from agents.logs.log_file import read_log
+from agents.logs.request_type import folded_paths
 from pipeline.messages.measurements import decode_metric_points
 from pipeline.messages.requests import decode_requests
 from pipeline.messages.schema.requests import MAX_BUCKET, MIN_BUCKET
@@ -22,7 +23,7 @@ START = 1_700_000_010  # a multiple of 30 s
 
 
 def line(at: float, path: str = "/cart/1", status: int = 200, took: float = 0.1) -> str:
-    fields = {"ts": START + at, "method": "GET", "path": path, "status": status, "duration": took}
+    fields = {"ts": START + at, "method": "GET", "path": path, "status": status, "duration_s": took}
     return orjson.dumps(fields).decode()
 
 
@@ -116,7 +117,7 @@ def test_lines_of_closed_periods_are_counted() -> None:
     subject.add([line(66)])
     assert list(read(subject.close())["requests{GET /cart/:id}"].timestamps) == [START + 30]
     subject.add([line(59)])
-    assert subject.late == 1
+    assert subject.omissions.late == 1
     assert "1 came after their period was closed" in subject.summary()
     assert not subject.close(START + 94), "where no line comes, periods end by the clock"
     assert subject.close(START + 95)
@@ -136,7 +137,7 @@ def test_one_wrong_year_does_not_close_what_comes() -> None:
     subject.close(START + 33.0)
     subject.add([line(34), line(90)], now=START + 90.0)
     assert read(subject.close(START + 96.0))["requests{GET /cart/:id}"].values.tolist() == [0.1]
-    assert (subject.late, subject.invalid_lines) == (0, [3])
+    assert (subject.omissions.late, subject.omissions.invalid_lines) == (0, [3])
 
 
 def test_a_status_that_is_no_number_is_no_error() -> None:
@@ -158,7 +159,7 @@ def test_a_log_read_twice_has_the_same_ids() -> None:
 def test_lines_that_cannot_be_read_are_named() -> None:
     subject = tally()
     subject.add([line(0), "x", "", line(1), '{"ts": 1, "path": "/x"}', *["y"] * 9])
-    assert (subject.invalid, subject.invalid_lines) == (11, [2, 5, 6, 7, 8])
+    assert (subject.omissions.invalid, subject.omissions.invalid_lines) == (11, [2, 5, 6, 7, 8])
 
 
 def test_memory_is_bounded_by_closing_old_periods(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,3 +200,37 @@ def test_a_scan_leaves_the_types_of_a_service_as_they_are() -> None:
         "other": [30.0, 26.0],
     } | {name: column for name, column in columns.items() if name.startswith("response_time")}
     assert counted.summary() == "59 requests of 3 types in 59 lines; 56 have no type of their own"
+
+
+def test_names_that_were_folded_by_their_number_are_said() -> None:
+    subject = tally()
+    subject.add([line(i * 0.5, f"/api/{chr(97 + i % 8)}x{chr(97 + i // 8 % 5)}/show") for i in range(200)])
+    subject.add([line(i * 0.5, "/help") for i in range(200)])
+    table = subject.table()
+    folded = sum(table["GET /api/:name/show"])
+    assert folded > 100
+    assert subject.omissions.clauses()[-1] == (
+        f"{folded:,.0f} to more than 30 names at /api were folded to :name: --rule names types"
+    )
+
+
+@pytest.mark.parametrize(
+    ("type_", "folds", "paths"),
+    [
+        ("GET /api/:name", {"/api"}, ["/api"]),
+        ("GET /:name/x/:name", {"/", "/:name/x"}, ["/", "/:name/x"]),
+        ("GET /:name/x/:name", {"/:name/x"}, ["/:name/x"]),
+        ("GET /api/:name", {"/"}, []),
+        ("a rule", {"/"}, []),
+    ],
+)
+def test_paths_whose_names_were_folded(type_: str, folds: set[str], paths: list[str]) -> None:
+    assert folded_paths(type_, folds) == paths
+
+
+def test_folds_survive_a_restart() -> None:
+    types = RequestTypes()
+    types.learn([f"GET /api/{chr(97 + i % 8)}x{chr(97 + i // 8)}" for i in range(40)])
+    restored = RequestTypes()
+    restored.restore(types.state())
+    assert restored.folds == types.folds == {"/api"}

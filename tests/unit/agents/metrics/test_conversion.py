@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -105,6 +106,73 @@ def test_a_start_between_two_readings_is_a_reset_though_the_value_is_larger() ->
     found = run(subject, [*before, *after, *series([25.0], first=START + 60, start=START + 31)])
     assert subject.counts["resets"] == 1
     assert found["x.rate"].values.sum() * 30 == pytest.approx(25.0)
+
+
+def workers(*bases: float, starts: Sequence[float] = (0.0,)) -> list[SeriesReading]:
+    """Readings of workers in turn, each every 10 s with 5 requests a second more, under the same labels."""
+    return merged(
+        *(
+            series(
+                [base + 50.0 * i for i in range(40)],
+                every_s=10,
+                start=starts[number % len(starts)],
+                first=START + 5 * number / len(bases),
+            )
+            for number, base in enumerate(bases)
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("readings", "rates", "outcomes"),
+    [
+        pytest.param(
+            workers(50_000, 20_000, starts=(START - 5000, START - 2000)), [10.0], set(), id="by their starts"
+        ),
+        pytest.param(
+            workers(50_000, 20_000, 9, starts=(START - 5000, START - 2000, START - 1)),
+            [15.0],
+            set(),
+            id="one of them has just begun",
+        ),
+        pytest.param(workers(50_000, 20_000), [], {"several_writers"}, id="without a start"),
+        pytest.param(workers(20_000, 50_000), [], {"several_writers"}, id="the larger one second"),
+        pytest.param(workers(9_000, 50_000, 20_000), [], {"several_writers"}, id="three without a start"),
+        pytest.param(
+            workers(50_000, 20_000, starts=(START - 9000,)), [], {"several_writers"}, id="of the same start"
+        ),
+    ],
+)
+def test_writers_of_one_series(readings: list[SeriesReading], rates: list[float], outcomes: set[str]) -> None:
+    subject = conversion({"take": "x_total"}, wait="30s")
+    found = run(subject, readings)
+    assert set(subject.counts) == {"taken"} | outcomes
+    seen = found["x.rate"].values[1:-1] if "x.rate" in found else np.array([])
+    assert sorted({round(float(rate), 6) for rate in seen if rate}) == rates
+
+
+def test_a_writer_that_joins_makes_up_no_rate() -> None:
+    alone = series([50.0 * i for i in range(20)], every_s=10)
+    joined = workers(1000.0, 90_000.0)
+    later = [replace(reading, time=reading.time + 200) for reading in joined]
+    subject = conversion({"take": "x_total"}, wait="30s")
+    assert run(subject, [*alone, *later])["x.rate"].values.max() == pytest.approx(5.0, abs=0.1)
+    assert subject.counts["several_writers"] > 70
+
+
+def test_deltas_of_writers_add_up_and_those_that_come_again_do_not() -> None:
+    other = [replace(delta, time=delta.time + 7, start=delta.start + 7) for delta in DELTAS]
+    subject = conversion({"take": "x_total"}, wait="30s")
+    readings = merged(DELTAS, DELTAS, other)
+    assert run(subject, readings)["x.rate"].values[1:-1] == pytest.approx(4.0)
+    assert subject.counts["out_of_order"] == len(DELTAS)
+
+
+def test_a_sender_that_invents_starts_fills_no_memory() -> None:
+    subject = conversion({"take": "x_total"}, wait="1s")
+    for number in range(1100):
+        subject.take(series([5.0], first=START + number / 10, start=START - 900 + number / 10), START + 200)
+    assert subject.counts["full"] == 100
 
 
 def test_a_series_that_began_a_moment_ago_counts_from_its_start() -> None:

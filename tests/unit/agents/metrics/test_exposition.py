@@ -93,3 +93,23 @@ def test_a_line_that_cannot_be_read_is_counted_and_named() -> None:
 def test_any_text_is_read_without_a_failure(text: str) -> None:
     read_exposition(text, 0.0)
     read_exposition(f'x{{a="{text}"}} 1', 0.0)
+
+
+def test_a_created_series_is_the_start_of_those_with_its_labels() -> None:
+    page = read_exposition(
+        """
+# TYPE jobs counter
+jobs_total{queue="a"} 7
+jobs_created{queue="a"} 1.7e+09
+jobs_total{queue="b"} 7
+# TYPE d histogram
+d_bucket{le="+Inf"} 3
+d_created 1.6e+09
+# TYPE late counter
+late_total 1
+late_created 9e+09
+""",
+        1.8e9,
+    )
+    starts = [(reading.name, reading.start) for reading in page.readings]
+    assert starts == [("jobs_total", 1.7e9), ("jobs_total", 0), ("d", 1.6e9), ("late_total", 0)]

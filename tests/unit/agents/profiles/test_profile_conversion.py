@@ -56,7 +56,9 @@ LEFT_OUT = "3 samples; 1 invalid records left out, first line 2: 'nonsense'; 2 w
     ("content", "said"),
     [
         pytest.param(b"main;f 3\nnonsense\n 2\n", LEFT_OUT, id="what was left out"),
-        pytest.param(heap(), "640 bytes (inuse_space)", id="a value that is no sample"),
+        pytest.param(
+            heap(), "640 bytes (inuse_space); left out: 1 alloc_objects", id="a value that is no sample"
+        ),
         pytest.param(speedscope(UNIT), r"1 x\x1b[31m\ny (weight)", id="controls do not reach the terminal"),
     ],
 )
@@ -163,3 +165,9 @@ def test_a_value_of_several_is_chosen(tmp_path: Path) -> None:
     path = tmp_path / "a.jfr"
     path.write_bytes(FILES["jfr"])
     assert (imported(path), imported(path, value="wall")) == (4, 5)
+
+
+def test_a_heap_profile_is_not_imported_as_cpu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "heap.pb").write_bytes(heap())
+    assert run(["agent", "import", str(tmp_path / "heap.pb"), "--service", "shop"]) == 2
+    assert "counts inuse_space (bytes), which is no CPU: --value inuse_space" in capsys.readouterr().err

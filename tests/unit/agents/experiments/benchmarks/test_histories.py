@@ -228,21 +228,19 @@ def google_builds(number: int, noise: Noise) -> Files:
     }
 
 
+def google_executables(number: int, noise: Noise) -> Files:
+    levels = {"./encode": 900.0, f"C:\\build-{number}\\decode.exe": 100.0 if number < AT else 120.0}
+    return {
+        f"{sha(number)}-{index}.json": google(number, google_entry("a", noise(level), 1.0), executable=path)
+        for index, (path, level) in enumerate(levels.items())
+    }
+
+
 def google_failing(number: int, noise: Noise) -> Files:
     failed = google_entry("a", 0.0, 0.0, error_occurred=True, run_type="iteration")
     entry = google_entry("a", noise(5.0), 1.0, run_type="iteration")
     mean = {**google_entry("a", 0.0, 0.0, run_type="aggregate", aggregate_name="mean"), "name": "a_mean"}
     return {f"{sha(number)}.json": google(number, *((entry,) if number < AT else (failed, mean)))}
-
-
-def google_executables(number: int, noise: Noise) -> Files:
-    levels = {"encode": 100 if number < AT else 120, "decode": 400}
-    return {
-        f"{name}-{sha(number)}.json": google(
-            number, google_entry("a", noise(level), 1.0), executable=f"./build-{number}/{name}"
-        )
-        for name, level in levels.items()
-    }
 
 
 def google_families(number: int, noise: Noise) -> Files:
@@ -361,8 +359,8 @@ HISTORIES: Mapping[str, tuple[Callable[[int, Noise], Files], Seen, dict[str, int
     ),
     "Google Benchmark: aggregates": (google_aggregates, {("a", AT, 0.1)}, {"aggregate": 3 * COMMITS}),
     "Google Benchmark: builds": (google_builds, set(), {}),
+    "Google Benchmark: executables": (google_executables, {("a (executable=decode)", AT, 0.2)}, {}),
     "Google Benchmark: failing": (google_failing, set(), {"failed": COMMITS - AT, "aggregate": COMMITS - AT}),
-    "Google Benchmark: executables": (google_executables, {("a (executable=encode)", AT, 0.2)}, {}),
     "Google Benchmark: families of one name": (google_families, {("a", AT, 0.2)}, {"ambiguous": 4 * COMMITS}),
     "hyperfine: one command twice": (hyperfine_twice, set(), {"ambiguous": 2 * COMMITS}),
     "hyperfine: failing": (hyperfine_failing, set(), {"failed": 3 * (COMMITS - AT)}),

@@ -32,16 +32,16 @@ def recording(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def two_sides() -> Iterator[tuple[str, str]]:
-    """Serve both sides in a thread; side B does not know cart 3."""
+def two_sides(failing: int = 0) -> Iterator[tuple[str, str]]:
+    """Serve both sides in a thread; side B does not know cart 3, or both fail with a status."""
     addresses: list[str] = []
     ready, stop = threading.Event(), threading.Event()
 
     async def side_a(request: web.Request) -> web.StreamResponse:
-        return web.Response(text=request.path, headers={"Server-Timing": "cpu;dur=2"})
+        return web.Response(text=request.path, status=failing or 200, headers={"Server-Timing": "cpu;dur=2"})
 
     async def side_b(request: web.Request) -> web.StreamResponse:
-        status = 404 if request.path == "/cart/3" else 200
+        status = failing or (404 if request.path == "/cart/3" else 200)
         return web.Response(text=request.path, status=status, headers={"Server-Timing": "cpu;dur=3"})
 
     async def main() -> None:
@@ -117,6 +117,18 @@ def test_capacity(recording: Path, tmp_path: Path) -> None:
     assert [knee["rate"] for knee in found["a"] + found["b"]] == [pytest.approx(150.0)] * 4
     assert not any(knee["broke"] for knee in found["a"])
     assert output.read_text().count("capacity_rps") == 4
+
+
+@pytest.mark.parametrize("status", [500, 503, 401, 404])
+def test_a_replay_in_which_both_sides_fail_every_time_is_a_finding(recording: Path, status: int) -> None:
+    sides = ("run", recording, "--rate", "500", "--requests", "6", "--warm-up", "0")
+    with two_sides(status) as (a, b):
+        result = invoke(*sides, "--a", a, "--b", b)
+        capacity = run(["replay", "capacity", str(recording), "--a", a, "--b", b, "--seconds", "0.1"])
+    assert result.exception is None, result.output
+    assert result.return_value == 1
+    assert "both sides failed every request, so nothing was compared: GET /cart/:id" in result.output
+    assert capacity == 2
 
 
 RUN = ("run", "RECORDING", "--a", "http://127.0.0.1:9", "--b", "http://127.0.0.1:9")

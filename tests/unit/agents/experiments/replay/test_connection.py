@@ -48,6 +48,13 @@ def answers(content: bytes, *methods: str, close: bool = False) -> list[Replayed
             b"HTTP/1.1 100 Continue\r\n\r\n" + OK + b"Content-Length: 1\r\n\r\na", b"a", id="continue"
         ),
         pytest.param(OK + b"Connection: close\r\nContent-Length: 1\r\n\r\na", b"a", id="close after it"),
+        pytest.param(b"HTTP/1.1 200 OK\nContent-Length: 3\n\nabc", b"abc", id="line feeds"),
+        pytest.param(b"HTTP/1.1 200 OK\nContent-Length: 3\r\n\nabc", b"abc", id="both ends of lines"),
+        pytest.param(
+            b"HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\n2\nab\n1\nc\n0\n\n",
+            b"abc",
+            id="chunks, line feeds",
+        ),
         pytest.param(b"HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\na", b"a", id="http 1.0"),
     ],
 )

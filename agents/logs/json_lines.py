@@ -1,0 +1,200 @@
+"""Lines of JSON: which keys say the time, request, status and duration, and the unit of the duration."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from agents.logs.duration import unit_of_key
+from pipeline.model.errors import ConfigError
+
+_KEYS: Mapping[str, tuple[str, ...]] = {
+    "time": (
+        *("time", "timestamp", "@timestamp", "time_iso8601", "time_local", "msec", "ts"),
+        *("start_time", "StartUTC", "@t", "Timestamp", "started_at", "requestTime"),
+    ),
+    "request": ("request",),
+    "method": (
+        *("request_method", "method", "http_method", "RequestMethod", "httpMethod"),
+        *("httpRequest.requestMethod", "http.request.method", "request.method", "req.method"),
+    ),
+    "target": (
+        *("request_uri", "uri", "path", "url", "RequestPath", "httpRequest.requestUrl", "url.path"),
+        *("request.uri", "req.url"),
+    ),
+    "status": (
+        *("status", "status_code", "response", "response_code", "StatusCode", "statusCode"),
+        *("DownstreamStatus", "httpRequest.status", "http.response.status_code"),
+        *("response.status", "res.statusCode"),
+    ),
+}
+"""Keys of what a line says; the first one that a line has counts. A dot leads into an object."""
+
+
+@dataclass(frozen=True, slots=True)
+class _DurationField:
+    """Field of a framework: its unit belongs to the key together with the keys beside it."""
+
+    key: str
+    unit: str
+    beside: frozenset[str] = frozenset()
+    is_decimal: bool = False  # the framework writes no whole number
+
+
+def _field(key: str, unit: str, *beside: str, is_decimal: bool = False) -> _DurationField:
+    return _DurationField(key, unit, frozenset(beside), is_decimal)
+
+
+_DURATIONS = (
+    _field("latency_human", ""),  # Echo, a text with a unit
+    _field("latency", "ns", "remote_ip", "bytes_in"),  # Echo
+    _field("request_time", "s", is_decimal=True),  # nginx
+    _field("upstream_response_time", "s", is_decimal=True),  # nginx
+    _field("Duration", "ns", "RequestMethod", "DownstreamStatus"),  # Traefik
+    _field("Elapsed", "ms", "RequestMethod", "StatusCode"),  # Serilog.AspNetCore
+    _field("duration", "ms", "controller", "action"),  # Lograge
+    _field("duration", "ms", "response_flags"),  # Envoy, Istio
+    _field("duration", "s", "request", "resp_headers", is_decimal=True),  # Caddy
+    _field("responseTime", "ms", "req", "res"),  # pino-http
+    _field("httpRequest.latency", ""),  # Google's load balancers, a text with a unit
+    _field("event.duration", "ns"),  # Elastic Common Schema
+    _field("latencies.request", "ms"),  # Kong
+)
+"""Fields whose unit is known; the first one that a line has counts."""
+
+_BARE = (
+    "duration",
+    "latency",
+    "elapsed",
+    "response_time",
+    "responseTime",
+    "elapsedTime",
+    "took",
+    "time_taken",
+)
+"""Keys of durations whose unit nothing says, unless the text does."""
+
+_NAMED = re.compile(
+    r"(?:\w+[_.-])?(?:duration|latency|elapsed|took|request_?time|response_?time|time_?taken|processing_?time)"
+    r"[_.-]?[a-zµ]+",
+    re.IGNORECASE,
+)
+"""Keys of durations with the unit at their end."""
+
+_MOST_SHAPES = 1000
+
+_Path = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """Where lines with the same keys have what is read."""
+
+    paths: Mapping[str, tuple[_Path, ...]]
+    durations: tuple[tuple[_Path, _DurationField], ...]
+
+
+class JsonLines:
+    """Parser of lines.
+
+    Args:
+        keys: Keys by what they say, instead of the usual ones.
+        unit: Unit of durations that are numbers alone; empty: that of the field.
+
+    Raises:
+        ConfigError: nothing is read that is called like a name in ``keys``.
+    """
+
+    def __init__(self, keys: Mapping[str, str], unit: str = "") -> None:
+        says = (*_KEYS, "duration")
+        if unknown := keys.keys() - set(says):
+            raise ConfigError(f"--key: should be one of {', '.join(says)}, not {min(unknown)[:50]!r}")
+        self._keys = {name: (keys[name],) if name in keys else usual for name, usual in _KEYS.items()}
+        self._duration_key = keys.get("duration", "")
+        self._has_given_unit = bool(unit)
+        self._shapes: dict[tuple[str, ...], _Shape] = {}
+
+    def __call__(self, text: str) -> tuple[str, str, str, str] | None:
+        """Return the fields of a line, None if it is no such line."""
+        try:
+            line = orjson.loads(text)
+        except orjson.JSONDecodeError:
+            return None
+        if not isinstance(line, dict):
+            return None
+        keys = tuple(line)
+        shape = self._shapes.get(keys)
+        if shape is None:
+            shape = self._shape(line)
+        paths = shape.paths
+        time = _value(line, paths["time"])
+        target = _value(line, paths["target"])
+        request = (
+            f"{_value(line, paths['method']) or '-'} {target}" if target else _value(line, paths["request"])
+        )
+        if not (time and request):
+            return None
+        status = _value(line, paths["status"]).removesuffix(".0")  # some writers print all numbers as floats
+        return time, request, status, self._duration(line, shape.durations)
+
+    def _shape(self, line: dict[str, Any]) -> _Shape:
+        paths = {says: tuple(_paths(line, keys)) for says, keys in self._keys.items()}
+        if self._duration_key:
+            fields = [field for field in _DURATIONS if field.key == self._duration_key]
+            fields.append(_field(self._duration_key, unit_of_key(self._duration_key)))
+        else:
+            named = [_field(key, unit_of_key(key)) for key in line if _NAMED.fullmatch(key)]
+            named = [field for field in named if field.unit]
+            fields = [*_DURATIONS, *named, *(_field(key, "") for key in _BARE)]
+        durations = tuple(
+            (path, field)
+            for field in fields
+            if field.beside <= line.keys()
+            for path in _paths(line, (field.key,))
+        )
+        if len(self._shapes) >= _MOST_SHAPES:
+            self._shapes.clear()
+        shape = self._shapes[tuple(line)] = _Shape(paths, durations)
+        return shape
+
+    def _duration(self, line: dict[str, Any], durations: tuple[tuple[_Path, _DurationField], ...]) -> str:
+        """Return the first duration that a line has, with its unit if that is known."""
+        for path, field in durations:
+            value = _member(line, path)
+            if value is None or isinstance(value, dict | list | bool):
+                continue
+            text = str(value)
+            is_other = field.is_decimal and "." not in text and "e" not in text
+            if self._has_given_unit or not field.unit or is_other or text[-1:].isalpha():
+                return text
+            return f"{text} {field.unit}"
+        return ""
+
+
+def _paths(line: dict[str, Any], keys: Iterable[str]) -> Iterable[_Path]:
+    """Yield the paths of those keys that a line has, whose dots are part of a name or lead into an object."""
+    for key in keys:
+        first, dot, rest = key.partition(".")
+        if key in line:
+            yield (key,)
+        elif dot and first in line:
+            yield tuple(key.split("."))
+
+
+def _member(line: Any, path: _Path) -> Any:
+    for key in path:
+        line = line.get(key) if isinstance(line, dict) else None
+    return line
+
+
+def _value(line: dict[str, Any], paths: tuple[_Path, ...]) -> str:
+    """Return the first value that is there and is neither an object nor a list."""
+    for path in paths:
+        value = line.get(path[0]) if len(path) == 1 else _member(line, path)
+        if value is not None and not isinstance(value, dict | list):
+            return str(value)
+    return ""
