@@ -25,7 +25,7 @@ _BYTES = {
 }
 
 _RATES = {"qps", "rps", "tps", "iops", "fps", "flops", "mflops", "gflops", "tflops", "kbps", "mbps", "gbps"}
-"""Rates in small letters that are written without a slash."""
+"""Rates that are written without a slash, in lower case."""
 
 
 @dataclass(frozen=True, slots=True)
