@@ -95,7 +95,7 @@ def watch(
 
     if repo and in_order:
         raise click.UsageError("--in-order: --repo gives the order")
-    commits = _commits(repo, branch) if repo else []
+    commits, is_shallow = _commits(repo, branch) if repo else ([], False)
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("reading results", total=None)
         reading = read_results(paths, lambda: progress.advance(task))
@@ -104,7 +104,7 @@ def watch(
     )
     left_out = _left_out(reading, history, last)
     if repo:
-        left_out |= _unlisted(history, reading, branch)
+        left_out |= _unlisted(history, reading, branch, is_shallow=is_shallow)
     _print_left_out(left_out, history, last)
     if history.order.basis == "given" and not in_order and len(history.commits) > 1:
         print_note("commits are in the order in which files are given; --repo has theirs")
@@ -149,7 +149,7 @@ _THINGS = {
     "skipped": ("benchmark", " that was skipped"),
     "aggregate": ("aggregate", " that no level is made of"),
     "baseline": ("result", " of an earlier run (criterion's baselines and ratios)"),
-    "ambiguous": ("result", " whose name several binaries of tests share"),
+    "ambiguous": ("result", " of a name that several benchmarks of one file share"),
     "commits": ("commit", " that the branch does not have"),
 }
 """What is passed over, by its name in JSON."""
@@ -157,22 +157,37 @@ _THINGS = {
 
 def _left_out(reading: RunsReading, history: BenchmarkHistory, last: int | None) -> dict[str, int]:
     """Return how many files, entries and series are not judged, by reason, without zeros."""
-    from agents.experiments.benchmarks import is_judged
+    from agents.experiments.benchmarks import LEAST_COMMITS, is_judged
 
+    ended = min(last or LEAST_COMMITS // 2, len(history.commits))  # a renamed benchmark ends, too
     counts = {"files": len(reading.unknown), **{str(key): count for key, count in reading.left_out.items()}}
     counts["short_series"] = sum(not is_judged(series) for series in history.series)
-    counts["ended_series"] = (
-        sum(bool(np.isnan(series.levels[-last:]).all()) for series in history.series) if last else 0
-    )
+    counts["ended_series"] = sum(bool(np.isnan(series.levels[-ended:]).all()) for series in history.series)
     return {name: count for name, count in counts.items() if count}
 
 
-def _unlisted(history: BenchmarkHistory, reading: RunsReading, branch: str) -> dict[str, int]:
-    """Return the number of measured commits that the branch lacks."""
+def _unlisted(
+    history: BenchmarkHistory, reading: RunsReading, branch: str, *, is_shallow: bool
+) -> dict[str, int]:
+    """Return the number of measured commits that the branch lacks, and say if the clone may be why.
+
+    Raises:
+        ConfigError: it lacks so many that no change can be seen.
+    """
+    from agents.experiments.benchmarks import LEAST_COMMITS
+
     named = {run.commit for run in reading.runs if run.results.measurements}
-    if not history.commits:
-        raise ConfigError(f"--repo: {branch} has none of the commits measured: {listed(sorted(named))}")
-    return {"commits": len(named) - len(history.commits)} if len(history.commits) < len(named) else {}
+    have, total = len(history.commits), len(named)
+    shallow = "the clone is shallow, and git fetch --unshallow gives it all commits" if is_shallow else ""
+    if have < LEAST_COMMITS <= total or not have:
+        number = counted(have, "commit") if have else "none"
+        why = f" ({shallow})" if shallow else ""
+        raise ConfigError(
+            f"--repo: {branch} has {number} of the {total:,} measured{why}: {listed(sorted(named))}"
+        )
+    if have < total and shallow:
+        print_note(shallow)
+    return {"commits": total - have} if have < total else {}
 
 
 def _print_left_out(left_out: Mapping[str, int], history: BenchmarkHistory, last: int | None) -> None:
@@ -198,14 +213,18 @@ def _print_left_out(left_out: Mapping[str, int], history: BenchmarkHistory, last
         print_note(f"{short:,} of {total:,} series not judged, with fewer than {LEAST_COMMITS} commits")
     if ended := left_out.get("ended_series"):
         print_note(
-            f"{ended:,} of {total:,} series without a result of the last {counted(last or 0, 'commit')}"
+            f"{ended:,} of {total:,} series without a result of the last "
+            f"{counted(min(last or LEAST_COMMITS // 2, commits), 'commit')}"
         )
 
 
-def _commits(repo: Path, branch: str) -> list[Commit]:
+def _commits(repo: Path, branch: str) -> tuple[list[Commit], bool]:
+    """Return the commits of a branch, oldest first, and whether older ones are missing from the clone."""
     from agents.source.changes import Repository
 
-    return Repository(repo).commits_since([], branch, at_most=_MOST_COMMITS)
+    repository = Repository(repo)
+    commits = repository.commits_since([], branch, at_most=_MOST_COMMITS)
+    return commits, bool(commits) and repository.is_cut_off(commits[0])
 
 
 def _suspects(

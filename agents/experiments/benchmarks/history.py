@@ -92,6 +92,7 @@ def read_results(paths: Sequence[Path], advance: Callable[[], object] = lambda: 
             f"{', '.join(map(str, paths[:3]))}: no results of {', '.join(format_names())}"
             f"{f'; left out: {counts}' if counts else ''}"
         )
+    reading.runs = _with_commits(reading.runs)
     return reading
 
 
@@ -155,8 +156,21 @@ def _read(path: Path) -> BenchmarkRun | None:
         results = format_.read(content)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
-    named = (sha for name in _names(path) if (sha := commit_of(name)))
-    return BenchmarkRun(path, format_, results, results.commit or next(named, "") or str(path))
+    return BenchmarkRun(path, format_, results, results.commit)
+
+
+def _with_commits(runs: Sequence[BenchmarkRun]) -> list[BenchmarkRun]:
+    """Return runs with the commits that their names say, where their files say none.
+
+    A folder that all files share, such as a container's ``/builds/3fabc12d``, names no commit of theirs.
+    """
+    shared = Path(os.path.commonpath([run.path.parent.absolute() for run in runs])) if runs[1:] else None
+    named = []
+    for run in runs:
+        path = run.path.absolute().relative_to(shared) if shared else run.path
+        ids = (sha for name in _names(path) if (sha := commit_of(name)))
+        named.append(replace(run, commit=run.commit or next(ids, "") or str(run.path)))
+    return named
 
 
 def _names(path: Path) -> tuple[str, ...]:

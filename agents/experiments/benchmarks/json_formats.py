@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping
 from pathlib import PureWindowsPath
 from typing import Any
 
-import orjson
-
 from agents.experiments.benchmarks.results import (
+    COMMIT_ID,
     Entries,
     FileResults,
     LeftOut,
     ResultFile,
     ResultFormat,
     commit_of,
+    json_object,
     labels_of,
     objects,
     part,
@@ -30,6 +31,9 @@ _NO_CONTEXT = {"mhz_per_cpu", "load_avg", "json_schema_version"}
 
 _WALL_CLOCK = {"manual_time", "real_time"}
 """Parts of a name by which Google Benchmark says that ``real_time`` is what the benchmark measures."""
+
+_INSTANCE = ("family_index", "per_family_instance_index")
+"""Members of a result of Google Benchmark that repetitions share, and benchmarks of one name do not."""
 
 _AGGREGATE_NAME = re.compile(r"^(.+)_(mean|median|stddev|cv|min|max|BigO|RMS)$")
 
@@ -63,16 +67,21 @@ def _google_benchmark(content: ResultFile) -> FileResults:
     """Read repetitions; of benchmarks that have none, the median that was made of them, or else the mean."""
     context = labels_of(content.document["context"])
     if executable := context.get("executable"):  # builds may have folders of their own
-        context["executable"] = PureWindowsPath(executable).name.removesuffix(".exe")
+        context["executable"] = COMMIT_ID.sub("", PureWindowsPath(executable).name).removesuffix(".exe")
     entries = Entries({name: value for name, value in context.items() if name not in _NO_CONTEXT})
     benchmarks = list(objects(content.document["benchmarks"]))
     names = {_text(entry.get("name")) for entry in benchmarks}
     rows = [_google_row(entry, names) for entry in benchmarks]
     repeated = {name for name, statistic, _ in rows if not statistic}
+    instances: dict[str, set[tuple[object, ...]]] = {}  # of version 1.5.6 and later; others say none
+    for name, _, row in rows:
+        instances.setdefault(name, set()).add(tuple(repr(row.get(index)) for index in _INSTANCE))
     summaries: dict[str, dict[str, Mapping[str, Any]]] = {}
     for name, statistic, row in rows:
         if row.get("error_occurred"):
             entries.leave_out(LeftOut.FAILED)
+        elif len(instances[name]) > 1:
+            entries.leave_out(LeftOut.AMBIGUOUS)
         elif row.get("skipped") or "skip_message" in row:
             entries.leave_out(LeftOut.SKIPPED)
         elif not statistic:
@@ -134,8 +143,12 @@ def _jmh(content: ResultFile) -> FileResults:
 
 def _hyperfine(content: ResultFile) -> FileResults:
     entries = Entries()
+    names = Counter(map(_hyperfine_name, objects(content.document["results"])))
     for entry in objects(content.document["results"]):
         labels = labels_of(entry.get("parameters"))
+        if names[_hyperfine_name(entry)] > 1:  # runs of one entry are its repetitions
+            entries.leave_out(LeftOut.AMBIGUOUS)
+            continue
         times, codes = entry.get("times"), entry.get("exit_codes")
         if isinstance(codes, list) and any(code != 0 for code in codes):
             times = times if isinstance(times, list) and len(times) == len(codes) else [None] * len(codes)
@@ -144,9 +157,13 @@ def _hyperfine(content: ResultFile) -> FileResults:
             if not passed:
                 continue
             times = passed
-        statistic = "median" if times or "median" in entry else "mean"
+        statistic = "median" if times or entry.get("median") is not None else "mean"
         entries.add(entry.get("command"), "s", times or entry.get(statistic), labels, statistic=statistic)
     return entries.results()
+
+
+def _hyperfine_name(entry: Mapping[str, Any]) -> str:
+    return repr((entry.get("command"), labels_of(entry.get("parameters"))))
 
 
 def _asv(content: ResultFile) -> FileResults:
@@ -246,7 +263,7 @@ def _criterion_estimate(estimates: object) -> tuple[str, object]:
 def _cargo_criterion(content: ResultFile) -> FileResults:
     entries = Entries()
     for line in content.text.splitlines():
-        message = _object(line)
+        message = json_object(line)
         if message.get("reason") == "benchmark-complete":
             typical = part(message, "typical") or part(message, "median")
             statistic = "slope" if part(message, "slope") else "mean" if "typical" in message else "median"
@@ -264,14 +281,6 @@ def _critcmp(content: ResultFile) -> FileResults:
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
-
-
-def _object(line: str) -> Mapping[str, Any]:
-    try:
-        value = orjson.loads(line)
-    except orjson.JSONDecodeError:
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def _has(*names: str, **kinds: type) -> Callable[[ResultFile], bool]:

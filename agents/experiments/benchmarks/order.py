@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 
 from agents.experiments.benchmarks.results import BenchmarkRun
 from pipeline.model.errors import ConfigError
@@ -55,7 +56,7 @@ def commit_order(
 
     Raises:
         ConfigError: the order is not certain: two commits have one time, or one has none, and no number in
-            the names of files counts them.
+            the names of files counts them, or what would order them contradicts the times of commits.
     """
     commits = tuple(dict.fromkeys(run.commit for run in runs))
     if order:
@@ -66,23 +67,50 @@ def commit_order(
     keys: dict[OrderBasis, list[tuple[float, ...]]] = {
         OrderBasis.COMMIT_TIMES: [(run.results.commit_time,) for run in runs],
         OrderBasis.RUN_TIMES: [(run.results.run_time,) for run in runs],
-        OrderBasis.NAMES: _numbers([str(run.path) for run in runs], [run.commit for run in runs]),
+        OrderBasis.NAMES: _name_keys(runs),
     }
-    orders = {basis: certain for basis, values in keys.items() if (certain := _certain(runs, values))}
+    times = _firsts(runs, keys[OrderBasis.COMMIT_TIMES])
+    orders = {
+        basis: certain
+        for basis, values in keys.items()
+        if (certain := _certain(runs, values)) and _rises(times[commit][0] for commit in certain)
+    }
     if orders:
         basis = next(iter(orders))
         names = orders.get(OrderBasis.NAMES, orders[basis])
         return CommitOrder(
             orders[basis], basis, is_disputed=basis is OrderBasis.RUN_TIMES and names != orders[basis]
         )
-    if [run.path for run in runs] != sorted(run.path for run in runs):
-        return CommitOrder(commits, OrderBasis.GIVEN)  # a pattern or a folder gives names in order
-    untimed = sum(math.isnan(run.results.commit_time) and math.isnan(run.results.run_time) for run in runs)
-    times = f"{untimed} of {len(runs)} files have no time" if untimed else "some have the same time"
+    if _is_on_purpose([run.path for run in runs]) and _rises(times[commit][0] for commit in commits):
+        return CommitOrder(commits, OrderBasis.GIVEN)
     raise ConfigError(
-        f"the order of {len(commits)} commits is not known: {times}, and no number in the files' names "
-        "counts them; give --repo, or --in-order if the files are given oldest first"
+        f"the order of {len(commits)} commits is not known: {_untimed(runs, times)}, and no number in the "
+        "files' names counts them; give --repo, or --in-order if the files are given oldest first"
     )
+
+
+def _is_on_purpose(paths: Sequence[Path]) -> bool:
+    """True if files are not in the order that folders and patterns give: that of names, in each folder."""
+    folders: dict[Path, list[Path]] = {}
+    for path in paths:
+        folders.setdefault(path.parent, []).append(path)
+    groups = [paths] if len(folders) == len(paths) else folders.values()
+    return any(list(group) != sorted(group) for group in groups)
+
+
+def _rises(times: Iterable[float]) -> bool:
+    """True if no time that is not NaN is before an earlier one of the sequence."""
+    certain = [time for time in times if not math.isnan(time)]
+    return certain == sorted(certain)
+
+
+def _untimed(runs: Sequence[BenchmarkRun], times: Mapping[str, tuple[float, ...]]) -> str:
+    """Return why times do not order runs, given the times of their commits."""
+    of_commits = sum(math.isnan(time) for (time,) in times.values())
+    if 0 < of_commits < len(times):
+        return f"the time of {of_commits} of {len(times)} commits is missing"
+    untimed = sum(math.isnan(run.results.commit_time) and math.isnan(run.results.run_time) for run in runs)
+    return f"{untimed} of {len(runs)} files have no time" if untimed else "some have the same time"
 
 
 def _certain(runs: Sequence[BenchmarkRun], keys: Sequence[tuple[float, ...]]) -> tuple[str, ...]:
@@ -103,6 +131,35 @@ def _firsts(
         first = firsts.get(run.commit, key)
         firsts[run.commit] = key if math.isnan(first[0]) else min(first, key)
     return firsts
+
+
+def _name_keys(runs: Sequence[BenchmarkRun]) -> list[tuple[float, ...]]:
+    """Return the numbers by which names count, nothing if they do not.
+
+    Names of other texts, such as ``gcc/7.txt`` and ``clang/7.txt``, count if those of each text that has all
+    commits agree; the key of other names is NaN.
+    """
+    keys = _numbers([str(run.path) for run in runs], [run.commit for run in runs])
+    groups: dict[tuple[str, ...], list[int]] = {}
+    for at, run in enumerate(runs):
+        words = _TOKEN.findall(str(run.path))
+        groups.setdefault(
+            tuple(word for word in words if not (word.isdecimal() or _ID.fullmatch(word))), []
+        ).append(at)
+    if keys or len(groups) < 2:
+        return keys
+    orders: set[tuple[str, ...]] = set()
+    keys = [(math.nan,)] * len(runs)
+    commits = len({run.commit for run in runs})
+    for positions in groups.values():
+        part = [runs[at] for at in positions]
+        if len({run.commit for run in part}) < commits:
+            continue
+        numbers = _numbers([str(run.path) for run in part], [run.commit for run in part])
+        orders.add(_certain(part, numbers))
+        for at, number in zip(positions, numbers if len(orders) == 1 else (), strict=False):
+            keys[at] = number
+    return keys if len(orders) == 1 and () not in orders else []
 
 
 def _numbers(names: Sequence[str], commits: Sequence[str]) -> list[tuple[float, ...]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
@@ -110,12 +111,12 @@ class ResultFile:
         """Decode a file.
 
         Raises:
-            ConfigError: it is no UTF-8.
+            ConfigError: it is neither UTF-8 nor UTF-16 with a byte order mark, which PowerShell writes.
         """
         try:
-            text = data.decode("utf-8-sig")
+            text = data.decode("utf-16" if data[:2] in (BOM_UTF16_LE, BOM_UTF16_BE) else "utf-8-sig")
         except UnicodeDecodeError:
-            raise ConfigError(f"{path}: not UTF-8 text") from None
+            raise ConfigError(f"{path}: not UTF-8 or UTF-16 text") from None
         return cls(path, text, _document(text))
 
     def beside(self, name: str) -> Mapping[str, Any]:
@@ -312,6 +313,15 @@ def objects(values: object) -> Iterator[Mapping[str, Any]]:
     """Yield the entries of a list; an entry that is no object becomes an empty one."""
     for value in values if isinstance(values, list) else []:
         yield value if isinstance(value, dict) else {}
+
+
+def json_object(line: str) -> Mapping[str, Any]:
+    """Return the JSON object of a line, empty if it holds none."""
+    try:
+        value = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def part(document: object, name: str) -> Mapping[str, Any]:

@@ -20,11 +20,12 @@ from pipeline.model.errors import ConfigError
 
 _SEPARATOR = re.compile(r"[-_ ]+")
 _COUNTER = re.compile(
-    r"(?:v|r|runs?|rep(?:eat|etition)?|iter(?:ation)?|trial|attempt|round|sample|try|build|job|pr|nightly)?"
-    r"[0-9.:tz+]*",
+    r"(?:v|r|runs?|rep(?:eat|etition)?|iter(?:ation)?|trial|attempt|round|sample|try|build|job|pr|nightly"
+    r"|week|day|sprint|batch|part|release|version|dirty|uncommitt?ed|changes)?[0-9.:tz+]*",
     re.IGNORECASE,
 )
 """What counts runs in names of files: 17, run2, v1.2.3, 20260131T180000Z; but not smp8 or py3.11."""
+_SMALL = re.compile(r"[0-9]{1,3}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +64,15 @@ def identified(
     """Yield each measurement with its run and identity.
 
     Beside the labels of the file there are ``format``, ``statistic``, and, where a file does not say the
-    machine, ``file``: the names of folders and file, without ids of commits and counters. A number of
+    machine, ``file``: the names of folders and file, without ids of commits and counters. ``unit`` is a label
+    where a file has one benchmark in several units of one scale, which are different metrics. A number of
     processors that Go appended is part of the name again if another file has this name without one.
 
     Raises:
         ConfigError: no result has a label of ``across``.
     """
     _check_labels(runs, across)
+    several = _metrics_of_one_scale(runs)
     measurements = (item for run in runs if run.format.name == "go" for item in run.results.measurements)
     whole = {item.name for item in measurements if not _processors(item.labels)}
 
@@ -87,7 +90,22 @@ def identified(
             is_whole = bool(processors) and full in whole
             labels = labels_left(item.labels, of_run, item.statistic, is_whole=is_whole)
             name = full if is_whole else item.name
-            yield run, item, SeriesIdentity(name, unit_of(item.unit).dimension, labels)
+            dimension = unit_of(item.unit).dimension
+            if (item.name, dimension) in several:
+                labels = tuple(sorted((*labels, ("unit", item.unit))))
+            yield run, item, SeriesIdentity(name, dimension, labels)
+
+
+def _metrics_of_one_scale(runs: Sequence[BenchmarkRun]) -> set[tuple[str, str]]:
+    """Return names and dimensions of benchmarks that a file has in several units, as of ns/op and ms."""
+    several: set[tuple[str, str]] = set()
+    for run in runs:
+        units: dict[tuple[str, str, Labels, str], str] = {}
+        for item in run.results.measurements:
+            key = item.name, unit_of(item.unit).dimension, item.labels, item.statistic
+            if units.setdefault(key, item.unit) != item.unit:
+                several.add(key[:2])
+    return several
 
 
 @cache
@@ -96,32 +114,74 @@ def _processors(labels: Labels) -> str:
 
 
 def _file_labels(runs: Sequence[BenchmarkRun]) -> list[Labels]:
-    """Return the label of each file: none if the file says its machine, or if names are those of commits."""
+    """Return the label of each file: none if names are those of commits, or the file says its environment."""
     root = Path(os.path.commonpath([run.path.parent.absolute() for run in runs]) if runs else "")
-    names = ["" if _has_machine(run) else _environment(run.path.absolute().relative_to(root)) for run in runs]
+    paths = [run.path.absolute().relative_to(root) for run in runs]
+    names = [_environment(path, numbered=True) for path in paths]
+    count = len({run.commit for run in runs})
+    if 2 * len(set(names)) > count > 1:  # the numbers count commits
+        names = [_environment(path) for path in paths]
+    unsaid = _unsaid_environments(runs, names)
+    names = [
+        "" if _has_machine(run) and run.format.name not in unsaid else name
+        for run, name in zip(runs, names, strict=True)
+    ]
     commits: dict[str, set[str]] = {}
     for name, run in zip(names, runs, strict=True):
         commits.setdefault(name, set()).add(run.commit)
-    shared = any(len(measured) > 1 for measured in commits.values()) or len({run.commit for run in runs}) < 2
+    shared = count < 2 or any(len(measured) > 1 for measured in commits.values())
     return [(("file", name),) if name and shared else () for name in names]
+
+
+def _unsaid_environments(runs: Sequence[BenchmarkRun], names: Sequence[str]) -> set[str]:
+    """Return the formats in which files of different names say the same of one benchmark at one commit."""
+    unsaid: set[str] = set()
+    files: dict[tuple[str, str], dict[str, list[BenchmarkRun]]] = {}
+    for run, name in zip(runs, names, strict=True):
+        files.setdefault((run.format.name, run.commit), {}).setdefault(name, []).append(run)
+    for (format_name, _), by_name in files.items():
+        if len(by_name) < 2 or format_name in unsaid:
+            continue
+        results = [
+            {(item.name, item.unit, item.labels) for run in group for item in run.results.measurements}
+            for group in by_name.values()
+        ]
+        if sum(map(len, results)) > len(set().union(*results)):
+            unsaid.add(format_name)
+    return unsaid
 
 
 def _has_machine(run: BenchmarkRun) -> bool:
     return any(name == run.format.machine for name, _ in run.results.measurements[0].labels)
 
 
-def _environment(path: Path) -> str:
+def _environment(path: Path, *, numbered: bool = False) -> str:
     """Return what names of folders and a file say beside commits and counters.
+
+    Args:
+        path: Of the file, below the folder that all files share.
+        numbered: Keep a small number that is alone after a word which counts nothing: ``threads-8``.
 
     >>> _environment(Path("laptop/0f3c2a9-smp8-run2.json"))
     'laptop/smp8'
+    >>> _environment(Path("threads-8/0f3c2a9-run-2.json"), numbered=True)
+    'threads-8'
     """
     parts = [*path.parent.parts, re.sub(r"\.[a-z]+$", "", path.name)]
-    kept = (
-        "-".join(word for word in _SEPARATOR.split(COMMIT_ID.sub("", part)) if not _COUNTER.fullmatch(word))
-        for part in parts
+    return "/".join(filter(None, (_environment_of(part, numbered=numbered) for part in parts)))
+
+
+def _environment_of(part: str, *, numbered: bool) -> str:
+    words = ["", *_SEPARATOR.split(COMMIT_ID.sub("", part)), ""]
+    is_counter = [bool(_COUNTER.fullmatch(word)) for word in words]
+    return "-".join(
+        word
+        for at, word in enumerate(words)
+        if not is_counter[at]
+        or (
+            numbered and _SMALL.fullmatch(word) and not is_counter[at - 1] and not words[at + 1][:1].isdigit()
+        )
     )
-    return "/".join(filter(None, kept))
 
 
 def series_of(
@@ -134,7 +194,8 @@ def series_of(
     for column, measurement in entries:
         factor = unit_of(measurement.unit).scale / scale
         repetitions[column] += [value * factor for value in measurement.values]
-    stated = newest.more_is_better
+    newest_first = sorted(entries, key=lambda entry: -entry[0])
+    stated = next((item.more_is_better for _, item in newest_first if item.more_is_better is not None), None)
     return BenchmarkSeries(
         identity.name,
         newest.unit,

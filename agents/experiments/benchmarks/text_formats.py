@@ -13,6 +13,7 @@ from agents.experiments.benchmarks.results import (
     ResultFile,
     ResultFormat,
     is_of_run,
+    json_object,
 )
 
 _GO = re.compile(r"^(Benchmark(?![a-z])\S*)[ \t]+\d+[ \t]+(\S.*)$", re.MULTILINE)
@@ -37,7 +38,7 @@ def _go(content: ResultFile) -> FileResults:
     Lines before them such as ``pkg: example.org/shop`` are labels of those that follow, until another line
     says otherwise (golang.org/design/14313-benchmark-format).
     """
-    text = content.text
+    text = _go_text(content)
     processors = _processors([match[1] for match in _GO.finditer(text)])
     directions = {match[1]: match[2] == "higher" for match in map(_GO_UNIT.match, text.splitlines()) if match}
     entries, announced, measured = Entries(), set[str](), set[str]()
@@ -66,6 +67,18 @@ def _go(content: ResultFile) -> FileResults:
     parents = {name[:at] for name in results for at in _slashes(name)}
     entries.leave_out(LeftOut.INVALID, len(announced - results - parents))
     return entries.results()
+
+
+def _go_text(content: ResultFile) -> str:
+    """Return what Go printed, package by package if ``go test -json`` split it into events."""
+    if not (content.text.startswith("{") and '"Output"' in content.text):
+        return content.text
+    outputs: dict[object, list[str]] = {}
+    for line in content.text.splitlines():
+        event = json_object(line)
+        if isinstance(output := event.get("Output"), str):
+            outputs.setdefault(event.get("Package"), []).append(output)
+    return "\n".join("".join(lines) for lines in outputs.values())
 
 
 def _slashes(name: str) -> Iterator[int]:
@@ -138,6 +151,6 @@ def _number(text: str) -> float:
 
 
 FORMATS = (
-    ResultFormat("go", lambda content: bool(_GO.search(content.text)), _go, machine="cpu"),
+    ResultFormat("go", lambda content: bool(_GO.search(_go_text(content))), _go, machine="cpu"),
     ResultFormat("bencher", lambda content: bool(_BENCHER.search(content.text)), _bencher),
 )

@@ -24,6 +24,9 @@ _BYTES = {
     "kB": 1000.0,
 }
 
+_RATES = {"qps", "rps", "tps", "iops", "fps", "flops", "mflops", "gflops", "tflops", "kbps", "mbps", "gbps"}
+"""Rates that are written without a slash, in lower case."""
+
 
 @dataclass(frozen=True, slots=True)
 class ResultUnit:
@@ -51,7 +54,7 @@ def unit_of(text: str) -> ResultUnit:
     dimension, scale = _on_scale(above)
     if under in _SECONDS:
         return ResultUnit(f"{dimension}/s", scale / _SECONDS[under], above not in _SECONDS)
-    return ResultUnit(f"{dimension}{slash}{under}", scale, is_rate=False)
+    return ResultUnit(f"{dimension}{slash}{under}", scale, is_rate=text.lower() in _RATES)
 
 
 def _on_scale(text: str) -> tuple[str, float]:

@@ -98,7 +98,7 @@ def test_what_is_left_out_is_said_and_in_json(tmp_path: Path) -> None:
     (line,) = output.splitlines()
     change = orjson.loads(line)
     assert code == 1
-    assert change["left_out"] == {"files": 1, "failed": 24, "short_series": 1}
+    assert change["left_out"] == {"files": 1, "failed": 24, "short_series": 1, "ended_series": 1}
     assert change["order"] == "run_times"
     assert change["labels"] == {"format": "google-benchmark", "host_name": "old", "statistic": "median"}
     for note in (
@@ -172,3 +172,30 @@ def test_mistakes_are_said_in_one_line(
     error = capsys.readouterr().err
     assert reason in error
     assert "Traceback" not in error
+
+
+@pytest.mark.parametrize(
+    ("depth", "code", "notes"),
+    [
+        (1, 2, "HEAD has 1 commit of the 23 measured (the clone is shallow, and git fetch --unshallow"),
+        (12, 0, "the clone is shallow, and git fetch --unshallow gives it all commits\n"),
+    ],
+)
+def test_a_shallow_clone_is_said(
+    depth: int, code: int, notes: str, repository: Path, results: Path, tmp_path: Path
+) -> None:
+    git(tmp_path, "clone", "-q", f"--depth={depth}", repository.as_uri(), "clone")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", "200")
+        arguments = ["benchmarks", "watch", str(results), "--repo", str(tmp_path / "clone")]
+        answer = CliRunner().invoke(smidgen, arguments, standalone_mode=False)
+    said = answer.stderr + (str(answer.exception) if answer.exception else "")
+    assert (answer.return_value or (2 if answer.exception else 0), notes in said) == (code, True)
+
+
+def test_a_benchmark_that_was_renamed_is_said(tmp_path: Path) -> None:
+    for number in range(24):
+        name = "Old" if number < 12 else "New"
+        (tmp_path / f"{number}.txt").write_text(f"Benchmark{name}-8 1000 {100 + number % 3} ns/op\n")
+    answer = CliRunner().invoke(smidgen, ["benchmarks", "watch", str(tmp_path)], standalone_mode=False)
+    assert "1 of 2 series without a result of the last 4 commits" in answer.stderr

@@ -323,6 +323,7 @@ LABELS: Mapping[str, tuple[str, list[Labelled], RunFacts]] = {
             {
                 "results": [
                     {"command": "a", "mean": 2.0, "parameters": {"threads": "4"}},
+                    {"command": "a", "mean": 3.0, "median": None, "parameters": {"threads": "5"}},
                     {"command": "a", "median": 1.0, "parameters": {"commit": "main"}},
                     {"command": "b", "times": [1.0, 2.0], "exit_codes": [0, None]},
                     {"command": "c", "times": [1.0], "exit_codes": [1]},
@@ -331,6 +332,7 @@ LABELS: Mapping[str, tuple[str, list[Labelled], RunFacts]] = {
         ),
         [
             ("a", "s", "mean", {"threads": "4"}),
+            ("a", "s", "mean", {"threads": "5"}),
             ("a", "s", "median", {"commit": "main"}),
             ("b", "s", "median", {}),
         ],
@@ -513,3 +515,35 @@ def test_ids_of_commits_in_names(text: object, commit: str) -> None:
 )
 def test_moments(value: object, moment: float) -> None:
     assert moment_of(value) == pytest.approx(moment, nan_ok=True)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_text_is_read_in_the_encodings_that_shells_write(encoding: str) -> None:
+    content = ResultFile.of(Path("a"), GO.replace("\n", "\r\n").encode(encoding))
+    format_ = find_format(content)
+    assert format_
+    assert [item.unit for item in format_.read(content).measurements] == [
+        "ns",
+        "B",
+        "allocations",
+        "ns",
+        "MB/s",
+    ]
+
+
+def test_events_of_go_are_read_package_by_package() -> None:
+    parts = (
+        ("shop/store", "pkg: shop/store\n"),
+        ("shop/archive", "pkg: shop/archive\n"),
+        ("shop/store", "BenchmarkSum\n"),
+        ("shop/store", "BenchmarkSum-8  \t"),
+        ("shop/archive", "BenchmarkSum-8  \t"),
+        ("shop/archive", " 10\t 9 ns/op\n"),
+        ("shop/store", " 10\t 5 ns/op\n"),
+    )
+    events = [{"Action": "output", "Package": package, "Output": text} for package, text in parts]
+    lines = [json.dumps(event) for event in ({"Action": "start"}, *events, {"Action": "pass"})]
+    format_, results = read("\n".join(lines))
+    assert (format_, results.left_out) == ("go", {})
+    measured = [(item.name, dict(item.labels)["pkg"], item.values) for item in results.measurements]
+    assert measured == [("BenchmarkSum", "shop/store", (5.0,)), ("BenchmarkSum", "shop/archive", (9.0,))]

@@ -85,6 +85,23 @@ def go_higher(number: int, noise: Noise) -> Files:
     return {f"{number}.txt": "Unit hits better=higher\n" + go(line)}
 
 
+def go_direction_once(number: int, noise: Noise) -> Files:
+    line = f"Cache-8 9 {noise(50 if number < AT else 40)} hits"
+    return {f"{number}.txt": ("Unit hits better=higher\n" if number == 3 else "") + go(line)}
+
+
+def go_metrics_of_one_scale(number: int, noise: Noise) -> Files:
+    slower = 1.2 if number >= AT else 1.0
+    return {f"{number}.txt": go(f"Sum-8 9 {noise(5e6 * slower)} ns/op {noise(90)} ms {noise(7)} B {16} B/op")}
+
+
+def go_compilers(number: int, noise: Noise) -> Files:
+    levels = {"gcc": 100 if number < AT else 120, "clang": 200}
+    lines = {name: go(f"Sum-8 9 {noise(level)} ns/op", cpu="EPYC") for name, level in levels.items()}
+    date = f"commit-time: 2026-01-{number + 1:02}T00:00:00Z\n"
+    return {f"{name}/{sha(number)}.txt": date + text for name, text in lines.items()}
+
+
 def jmh(
     benchmark: str, mode: str, unit: str, values: Sequence[float], **entries: object
 ) -> dict[str, object]:
@@ -226,6 +243,15 @@ def google_failing(number: int, noise: Noise) -> Files:
     return {f"{sha(number)}.json": google(number, *((entry,) if number < AT else (failed, mean)))}
 
 
+def google_families(number: int, noise: Noise) -> Files:
+    entries = [
+        google_entry(name, noise(level if number < AT else 1.2 * level), 1.0, family_index=family)
+        for family, (name, level) in enumerate((("a", 9.0), ("b", 5.0), ("b", 500.0)))
+        for _ in range(2)
+    ]
+    return {f"{sha(number)}.json": google(number, *entries)}
+
+
 def hyperfine(*entries: tuple[str, Sequence[float], Sequence[object], object]) -> dict[str, object]:
     names = ("command", "times", "exit_codes", "parameters")
     return {"results": [dict(zip(names, entry, strict=True)) for entry in entries]}
@@ -249,6 +275,27 @@ def hyperfine_parameters(number: int, noise: Noise) -> Files:
 def hyperfine_machines(number: int, noise: Noise) -> Files:
     machine, level = ("laptop", 1.0) if number < AT else ("server", 0.5)
     return {f"{number:02}-{machine}.json": hyperfine(("shop", [noise(level)], [0], None))}
+
+
+def hyperfine_twice(number: int, noise: Noise) -> Files:
+    levels = {"1": 1.0, "2": 3.0}
+    entries = [("shop", [noise(level)], [0], {"n": size}) for size, level in levels.items()]
+    return {
+        f"{number}.json": hyperfine(*entries, ("shop", [noise(7.0 if number < AT else 9.0)], [0], {"n": "1"}))
+    }
+
+
+def hyperfine_numbered(number: int, noise: Noise) -> Files:
+    levels = {"threads-4": 1.0 if number < AT else 1.2, "threads-8": 3.0}
+    return {
+        f"{name}/{number:02}-{sha(number)}.json": hyperfine(("shop", [noise(level)], [0], None))
+        for name, level in levels.items()
+    }
+
+
+def hyperfine_hosts(number: int, noise: Noise) -> Files:
+    host, level = ("host-1", 1.0) if number < AT else ("host-2", 0.5)
+    return {f"{host}/{sha(number)}.json": hyperfine(("shop", [noise(level)], [0], None))}
 
 
 def estimates(value: float) -> dict[str, object]:
@@ -291,6 +338,9 @@ HISTORIES: Mapping[str, tuple[Callable[[int, Noise], Files], Seen, dict[str, int
     "Go: one size at first": (go_size_added, {("BenchmarkSort/size-100", AT, 0.2)}, {}),
     "Go: commit and its time as labels": (go_dated, {("BenchmarkSum", AT, 0.2)}, {}),
     "Go: more is better": (go_higher, {("BenchmarkCache", AT, -0.2)}, {}),
+    "Go: a direction that one file states": (go_direction_once, {("BenchmarkCache", AT, -0.2)}, {}),
+    "Go: metrics of one scale": (go_metrics_of_one_scale, {("BenchmarkSum", AT, 0.2)}, {}),
+    "Go: compilers as folders": (go_compilers, {("BenchmarkSum (file=gcc)", AT, 0.2)}, {}),
     "JMH: modes": (jmh_modes, {("Cart.total (mode=ss)", AT, 0.4)}, {}),
     "JMH: threads": (jmh_threads, set(), {}),
     "JMH: another unit": (jmh_unit, {("Cart.total", AT, 0.2)}, {}),
@@ -311,9 +361,12 @@ HISTORIES: Mapping[str, tuple[Callable[[int, Noise], Files], Seen, dict[str, int
     "Google Benchmark: builds": (google_builds, set(), {}),
     "Google Benchmark: executables": (google_executables, {("a (executable=decode)", AT, 0.2)}, {}),
     "Google Benchmark: failing": (google_failing, set(), {"failed": COMMITS - AT, "aggregate": COMMITS - AT}),
+    "Google Benchmark: families of one name": (google_families, {("a", AT, 0.2)}, {"ambiguous": 4 * COMMITS}),
+    "hyperfine: one command twice": (hyperfine_twice, set(), {"ambiguous": 2 * COMMITS}),
     "hyperfine: failing": (hyperfine_failing, set(), {"failed": 3 * (COMMITS - AT)}),
     "hyperfine: some runs failed": (hyperfine_flaky, {("shop", AT, 0.1)}, {"failed": 2 * COMMITS}),
     "hyperfine: parameters": (hyperfine_parameters, set(), {}),
+    "hyperfine: numbers of threads": (hyperfine_numbered, {("shop (file=threads-4)", AT, 0.2)}, {}),
     "criterion: baselines": (criterion_baselines, {("sort/ten", AT, 0.1)}, {"baseline": 3 * COMMITS}),
     "criterion: statistics": (criterion_statistics, set(), {}),
     "bencher: binaries": (bencher_binaries, {("b", AT, 0.1)}, {"ambiguous": 2 * COMMITS}),
@@ -347,9 +400,15 @@ def test_a_change_is_seen_within_one_identity(name: str, tmp_path: Path) -> None
     assert reading.left_out == left_out
 
 
-def test_machines_in_names_of_files_are_series_of_their_own_if_the_format_has_none(tmp_path: Path) -> None:
-    _, history = read_history(tmp_path, hyperfine_machines, in_order=True)
-    assert {item.title for item in history.series} == {"shop (file=laptop)", "shop (file=server)"}
+@pytest.mark.parametrize(
+    ("files", "machines"),
+    [(hyperfine_machines, ("laptop", "server")), (hyperfine_hosts, ("host-1", "host-2"))],
+)
+def test_machines_in_names_of_files_are_series_of_their_own_if_the_format_has_none(
+    files: Callable[[int, Noise], Files], machines: Sequence[str], tmp_path: Path
+) -> None:
+    _, history = read_history(tmp_path, files, in_order=True)
+    assert {item.title for item in history.series} == {f"shop (file={name})" for name in machines}
     assert find_changes(history.series) == []
 
 
@@ -358,6 +417,8 @@ def test_machines_in_names_of_files_are_series_of_their_own_if_the_format_has_no
     [
         (("one", "two"), {"BenchmarkSum (file=one/out)", "BenchmarkSum (file=two/out)"}),
         (("run1", "run2"), {"BenchmarkSum"}),
+        (("week-1", "week-2"), {"BenchmarkSum"}),
+        (("smp-1", "smp-8"), {"BenchmarkSum (file=smp-1/out)", "BenchmarkSum (file=smp-8/out)"}),
         (("smp1", "smp8"), {"BenchmarkSum (file=smp1/out)", "BenchmarkSum (file=smp8/out)"}),
         (("py3.11", "py3.12"), {"BenchmarkSum (file=py3.11/out)", "BenchmarkSum (file=py3.12/out)"}),
         (("0f3c2a9", "0f3c2aa"), {"BenchmarkSum"}),
@@ -395,3 +456,10 @@ def test_names_in_no_order_are_refused(tmp_path: Path) -> None:
         ConfigError, match="the order of 24 commits is not known: 24 of 24 files have no time"
     ):
         read_history(tmp_path, hyperfine_machines)
+
+
+def test_a_folder_that_all_files_share_names_no_commit(tmp_path: Path) -> None:
+    folder = tmp_path / "3fabc12d"
+    folder.mkdir()
+    _, history = read_history(folder, jmh_threads)
+    assert len(history.commits) == COMMITS

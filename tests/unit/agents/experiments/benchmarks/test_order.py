@@ -70,10 +70,33 @@ def test_an_order_that_is_not_certain_is_refused(names: str) -> None:
     assert commit_order(runs(sorted(names.split())), in_order=True).commits == tuple(sorted(names.split()))
 
 
+@pytest.mark.parametrize(
+    ("names", "commits", "oldest_first"),
+    [
+        pytest.param("gcc/9 gcc/10 clang/9 clang/10", "yxyx", "yx", id="folders"),
+        pytest.param("gcc/9 gcc/10 clang/9", "yxy", "yx", id="a folder that lacks a commit"),
+        pytest.param("gcc/9 gcc/10 clang/1 clang/2", "yxxy", "", id="folders that contradict each other"),
+        pytest.param("gcc/9 clang/10", "yx", "", id="folders of one commit each"),
+    ],
+)
+def test_names_of_other_texts_count_if_they_agree(names: str, commits: str, oldest_first: str) -> None:
+    named = runs(names.split(), commits)
+    if oldest_first:
+        assert commit_order(named) == CommitOrder(tuple(oldest_first), OrderBasis.NAMES)
+    else:
+        with pytest.raises(ConfigError, match="not known"):
+            commit_order(sorted(named, key=lambda run: run.path))
+
+
 def test_names_in_another_order_than_their_own_were_given_on_purpose() -> None:
     given = ("fff0000", "abc0001", "bcd0002")
     assert commit_order(runs(given)) == CommitOrder(given, OrderBasis.GIVEN)
     assert commit_order(runs(["2", "10", "1"])).basis is OrderBasis.NAMES
+    with pytest.raises(ConfigError, match="not known"):
+        commit_order(runs(given, (), [1, NAN, 0], []))
+    for folders in (["two/aab", "two/bbb", "one/aac", "one/bbc"], ["one/a", "two/b"]):
+        with pytest.raises(ConfigError, match="not known"):
+            commit_order(runs(folders))
 
 
 NAN = math.nan
@@ -83,8 +106,10 @@ NAN = math.nan
     ("commit_times", "run_times", "oldest_first", "basis"),
     [
         pytest.param([3, 1, 2], [1, 2, 3], "bca", OrderBasis.COMMIT_TIMES, id="both"),
-        pytest.param([3, NAN, 2], [1, 3, 2], "acb", OrderBasis.RUN_TIMES, id="a commit time is missing"),
-        pytest.param([5, 5, 2], [1, 3, 2], "acb", OrderBasis.RUN_TIMES, id="commits of one second"),
+        pytest.param([2, NAN, 3], [1, 3, 2], "acb", OrderBasis.RUN_TIMES, id="a commit time is missing"),
+        pytest.param([2, 5, 5], [1, 3, 2], "acb", OrderBasis.RUN_TIMES, id="commits of one second"),
+        pytest.param([3, NAN, 2], [1, 3, 2], "", None, id="a commit time is missing, measured newest first"),
+        pytest.param([5, 5, 2], [1, 3, 2], "", None, id="commits of one second, measured newest first"),
         pytest.param([5, 5, 2], [1, NAN, 2], "", None, id="neither"),
         pytest.param([], [1, 1, 2], "", None, id="runs of one second"),
     ],

@@ -26,6 +26,8 @@ from agents.experiments.benchmarks.units import unit_of
         ("allocations", "allocations", 1.0, False),
         ("p99-ns", "p99-ns", 1.0, False),
         ("B/op", "B/op", 1.0, False),
+        ("QPS", "QPS", 1.0, True),
+        ("GFLOPS", "GFLOPS", 1.0, True),
         ("", "", 1.0, False),
     ],
 )
