@@ -50,6 +50,11 @@ def unit_of_key(key: str) -> str:
     return _UNITS.get(match[1].lower(), "") if match else ""
 
 
+def unit_of_word(word: str) -> str:
+    """Return the unit that a word such as ``ms`` or ``microseconds`` means, else empty."""
+    return _UNITS.get(word.lower(), "")
+
+
 def read_duration(text: str, unit: str) -> float | NoDuration:
     """Return the seconds of a duration.
 

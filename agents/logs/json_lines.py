@@ -27,8 +27,8 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
         *("request.uri", "req.url"),
     ),
     "status": (
-        *("status", "status_code", "response", "response_code", "StatusCode", "statusCode"),
-        *("DownstreamStatus", "httpRequest.status", "http.response.status_code"),
+        *("status_code", "response_code", "StatusCode", "statusCode", "DownstreamStatus"),
+        *("status", "response", "httpRequest.status", "http.response.status_code"),
         *("response.status", "res.statusCode"),
     ),
 }
@@ -80,12 +80,12 @@ _BARE = (
 """Keys of durations whose unit nothing says, unless the text does."""
 
 _NAMED = re.compile(
-    r"(?:\w+[_.-])?(?:duration|latency|elapsed|took|time_?taken"
+    r"(?:(?:http|req|request|res|response|server|total)[_.-])*(?:duration|latency|elapsed|took|time_?taken"
     r"|(?:elapsed|execution|processing|request|response|total)_?time)"
     r"[_.-]?[a-zµ]+",
     re.IGNORECASE,
 )
-"""Keys of durations with the unit at their end."""
+"""Keys of durations with the unit at their end; other prefixes, such as ``db_``, name parts of a request."""
 
 _MOST_SHAPES = 1000
 
@@ -136,11 +136,15 @@ class JsonLines:
         time = _value(line, paths["time"])
         target = _value(line, paths["target"])
         request = (
-            f"{_value(line, paths['method']) or '-'} {target}" if target else _value(line, paths["request"])
+            f"{_value(line, paths['method']).upper() or '-'} {target}"
+            if target
+            else _value(line, paths["request"])
         )
         if not (time and request):
             return None
-        status = _value(line, paths["status"]).removesuffix(".0")  # some writers print all numbers as floats
+        status = _value(line, paths["status"])
+        if status[3:4] in (".", " "):  # 200.0 and 200 OK, as some frameworks write it
+            status = status[:3]
         return time, request, status, self._duration(line, shape.durations)
 
     def _shape(self, line: dict[str, Any]) -> _Shape:

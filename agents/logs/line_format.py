@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from agents.logs.duration import unit_of_word
 from agents.logs.json_lines import JsonLines
 from agents.logs.w3c_lines import NOTHING, W3cLines
 from pipeline.model.errors import ConfigError
@@ -78,6 +79,7 @@ class _Notation:
         meanings: By the name of the variable; of several durations the one that stands first here counts.
         name: Returns the name of a variable that was matched.
         bracketed: Variables that the server writes in brackets.
+        spaced: Pattern of the values that have spaces inside, by the pattern of the variables' names.
     """
 
     marks: re.Pattern[str]
@@ -85,6 +87,7 @@ class _Notation:
     meanings: Mapping[str, Meaning]
     name: Callable[[re.Match[str]], str] = lambda variable: variable[1]
     bracketed: frozenset[str] = frozenset()
+    spaced: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +152,13 @@ def _apache_name(variable: re.Match[str]) -> str:
     return f"{directive} {argument}" if directive == "T" and argument else directive
 
 
+_TWO_WORDS = r"\S+ \S+"
+_LIST = r"(?>(?:[^ ,]|,(?! ))*(?:(?:, | : )(?:[^ ,]|,(?! ))*)*)"
+"""Pattern of a list of nginx or of proxies: one value for each server that was asked."""
+
+_CSV_LIST = r"(?>[^ ,]*(?:(?:, | : )[^ ,]*)*)"
+"""The same where commas without a space separate the variables."""
+
 _NOTATIONS = (
     _Notation(
         re.compile(r"%\("),
@@ -168,6 +178,7 @@ _NOTATIONS = (
             "T": ("duration", "s"),
         },
         bracketed=frozenset({"t"}),
+        spaced={"asctime": _TWO_WORDS},
     ),  # gunicorn's access_log_format, and uvicorn's
     _Notation(
         re.compile(r"%[A-Z_]{4,}(?:\([^)]*\))?%"),
@@ -194,6 +205,7 @@ _NOTATIONS = (
             "total-time": ("duration", "ms"),
             "response-time": ("duration", "ms"),
         },
+        spaced={"date": rf"(?:[A-Z]\S+(?: \S+){{5}}|\d\d/{_TWO_WORDS}|\S+)"},
     ),  # morgan's, of Node.js
     _Notation(
         re.compile(r"\$"),
@@ -210,10 +222,14 @@ _NOTATIONS = (
             "request_time": ("duration", "s"),
             "upstream_response_time": ("duration", "s"),
         },
+        spaced={
+            "time_local": _TWO_WORDS,
+            r"upstream_(?:addr|status|bytes_\w+|\w+_(?:time|length))|\w+_forwarded_for": _LIST,
+        },
     ),  # nginx' log_format
     _Notation(
         re.compile(r"%"),
-        re.compile(r"%(?:[<>]|[!\d,]+)?(?:\{([^}]*)\})?(\^?[a-zA-Z]{1,2}?)(?![a-zA-Z])"),
+        re.compile(r"%(?:[<>]|[!\d,]+)?(?:\{([^}]*)\})?(\^[a-zA-Z]{2}|[a-zA-Z])"),
         {
             "t": ("time", ""),
             "t as a number": ("time", ""),
@@ -231,6 +247,9 @@ _NOTATIONS = (
         frozenset({"t"}),
     ),  # Apache's LogFormat
 )
+
+_WORD = re.compile(r" ?([a-zµμ]+)")
+"""The word after a variable, as in Spring Boot's ``%D ms``: Apache's notation is that of several servers."""
 
 _TOMCAT = re.compile(r"%(?:F|\{[^}]*\}[crs])(?![a-zA-Z])")
 """Directives of Tomcat alone, whose ``%D`` is in milliseconds before Tomcat 10 and in microseconds since."""
@@ -251,17 +270,20 @@ def _custom(text: str) -> LineFormat:
     durations = [
         name for name, (says, _) in notation.meanings.items() if says == "duration" and name in names
     ]
-    pattern, position = "", 0
+    pattern, position, written_unit = "", 0, ""
     seen: set[str] = set()
     for variable, name in zip(variables, names, strict=True):
         pattern += re.escape(text[position : variable.start()])
         position = variable.end()
-        end = text[position : position + 1]
-        content = _QUOTED if end == '"' else f"[^{re.escape(end)}]*" if end else ".*"
         says, _ = notation.meanings.get(name, _NOTHING)
         if says in seen or (says == "duration" and name != durations[0]):
             says = ""
+        content = _content(notation, name, says, text[position : position + 1])
+        if says == "duration" and name == "D" and (word := _WORD.match(text, position)):
+            written_unit = unit_of_word(word[1])
         content = f"(?P<{says}>{content})" if says else content
+        if name == "status_code":
+            content += r"(?: [A-Z][A-Za-z' -]*)?"  # uvicorn's, with its phrase
         if name in notation.bracketed:
             content = r"\[(?P<time>[^\]]+)\]" if says else r"\[[^\]]+\]"
         pattern += content
@@ -270,9 +292,25 @@ def _custom(text: str) -> LineFormat:
     if "time" not in seen or not ({"request", "target"} & seen):
         raise ConfigError("--format: should have the time and the request of a line")
     unit = notation.meanings[durations[0]][1] if durations else ""
-    if notation is _NOTATIONS[-1] and _TOMCAT.search(text):
-        unit = ""
+    if notation is _NOTATIONS[-1] and (written_unit or _TOMCAT.search(text)):
+        unit = written_unit
     return LineFormat("custom", _by_groups(re.compile(pattern), seen - {""}), unit)
+
+
+def _content(notation: _Notation, name: str, says: str, end: str) -> str:
+    """Return the pattern of a variable's value, before the literal text that begins with ``end``."""
+    if says == "status":
+        # Any other text means that the columns are not those of the format.
+        return r"(?:\d{1,3}|-)"
+    if end == '"':
+        return _QUOTED
+    if end in ("", " ", ","):
+        for names, content in notation.spaced.items():
+            if re.fullmatch(names, name):
+                return _CSV_LIST if content is _LIST and end == "," else content
+    if end:
+        return f"[^{re.escape(end)}]*"
+    return r"\S*" if says == "duration" else ".*"
 
 
 def _by_groups(pattern: re.Pattern[str], names: set[str]) -> Parse:

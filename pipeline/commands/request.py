@@ -122,11 +122,13 @@ class Moment(click.ParamType):
                     return seconds
         if is_date:
             return self.fail(f"{value} may be a date or seconds: write 2026-01-31, or {value}s", param, ctx)
-        # Without a unit a number that is no time might be either: of times to come it is refused.
-        if self._duration == "before" or (self._duration == "after" and _WITH_UNIT.fullmatch(value)):
+        # A number without a unit that is no time may be a year, milliseconds since 1970, or a duration.
+        if self._duration and _WITH_UNIT.fullmatch(value):
             with contextlib.suppress(ValueError):
                 seconds = parse_duration_s(value)
-                return Ago(seconds) if self._duration == "before" else system_clock() + seconds
+                point = Ago(seconds) if self._duration == "before" else system_clock() + seconds
+                if EARLIEST_S <= point < LATEST_S:
+                    return point
         return self.fail(f"should be {_MOMENTS[self._duration]}: {value!r}", param, ctx)
 
 

@@ -34,7 +34,7 @@ _ISO = re.compile(
 )
 _LEAP = re.compile(r"(\d\d:?\d\d:?)60([.,]\d+)?")
 _ORDERS = {
-    6: ("%y%m%d", "%d%m%y", "%m%d%y"),
+    6: ("%y%m%d", "%d%m%y", "%m%d%y", "%Y%m"),
     8: ("%Y%m%d", "%d%m%Y", "%m%d%Y"),
     10: ("%Y%m%d%H",),
     12: ("%Y%m%d%H%M",),
@@ -44,7 +44,7 @@ _ORDERS = {
 
 _FIRST_YEAR, _LAST_YEAR = 1900, 2100
 _DATE = re.compile(r"\d{1,4}([./-])\d{1,2}\1\d{1,4}\b.*", re.ASCII | re.DOTALL)
-_ZONE = re.compile(r".*\d ?[A-Za-z]{2,}(?:/\w+)?", re.ASCII | re.DOTALL)
+_ZONE = re.compile(r"(.*\d) ?(?!AM|PM)[A-Z]{2,}(?:/\w+)?", re.ASCII | re.DOTALL | re.IGNORECASE)
 
 
 def from_iso(text: str) -> float:
@@ -109,4 +109,6 @@ def _hint(text: str) -> str:
         return ": digits alone may be a date or a number" if has_date_digits(text) else ""
     if _DATE.fullmatch(text) and not re.match(r"\d{4}", text):
         return ": day, month and year may be meant in another order"
-    return ": its time zone should be an offset such as +01:00" if _ZONE.fullmatch(text) else ""
+    zoned = _ZONE.fullmatch(text)
+    has_zone = bool(zoned and _ISO.fullmatch(zoned[1]))
+    return ": its time zone should be an offset such as +01:00" if has_zone else ""

@@ -136,9 +136,20 @@ def test_moments(text: str, expected: float, duration: Literal["before", "after"
 
 
 @pytest.mark.parametrize("duration", ["before", "after", None])
-@pytest.mark.parametrize("text", ["260210", "10022026", "2026021012", "20260210120000"])
+@pytest.mark.parametrize("text", ["260210", "202602", "10022026", "2026021012", "20260210120000"])
 def test_digits_that_may_be_a_date_or_seconds_are_refused(
     text: str, duration: Literal["before", "after"] | None
 ) -> None:
     with pytest.raises(click.BadParameter, match=f"may be a date or seconds: write 2026-01-31, or {text}s"):
+        Moment(duration).convert(text, None, None)
+
+
+@pytest.mark.parametrize("duration", ["before", "after", None])
+@pytest.mark.parametrize(
+    "text", ["2026", "1770681600000", "90", "3000000000s", "-2h", "2026-02-30", "10/02/2026"]
+)
+def test_what_is_neither_a_time_nor_a_duration_is_refused(
+    text: str, duration: Literal["before", "after"] | None
+) -> None:
+    with pytest.raises(click.BadParameter, match=f"should be .*: '{text}'"):
         Moment(duration).convert(text, None, None)

@@ -127,6 +127,10 @@ def _seconds(format_: str, *lines: str, unit: str = "", **keys: str) -> float | 
         pytest.param({"time_ms": 250}, ABSENT, id="a-time-and-no-duration"),
         pytest.param({"event": {"duration": 250_000_000}}, 0.25, id="ecs"),
         pytest.param({"event.duration": 250_000_000}, 0.25, id="ecs-flat"),
+        pytest.param({"db_duration_ms": 3, "duration_ms": 250}, 0.25, id="beside-a-part"),
+        pytest.param({"db_duration_ms": 3, "latency": "250ms"}, 0.25, id="before-a-part"),
+        pytest.param({"upstream_latency_ms": 3}, ABSENT, id="a-part-alone"),
+        pytest.param({"http_request_duration_seconds": 0.25}, 0.25, id="prefixes-of-the-whole"),
     ],
 )
 def test_fields_of_frameworks(fields: dict[str, object], seconds: float | NoDuration) -> None:
@@ -224,6 +228,53 @@ def test_lines_of_servers_in_json(line: dict[str, object], seconds: float | NoDu
             f'h [{CLF}] "GET /cart HTTP/1.1" 200 - 250.125 ms',
             0.250125,
             id="morgan-combined",
+        ),
+        pytest.param(
+            '[$time_local] "$request" $upstream_response_time $request_time',
+            f'[{CLF}] "GET /cart" 0.100, 0.140 0.250',
+            0.25,
+            id="nginx-after-a-list",
+        ),
+        pytest.param(
+            '[$time_local] "$request" $upstream_addr $upstream_status $upstream_response_time $pipe',
+            f'[{CLF}] "GET /cart" 10.0.0.1:80 : 10.0.0.2:80 404, 200 0.100 : 0.150 .',
+            0.25,
+            id="nginx-redirect-without-quotes",
+        ),
+        pytest.param(
+            "$time_iso8601,$request_method,$uri,$upstream_response_time,$pipe",
+            f"{ISO},GET,/cart,0.100, 0.150,.",
+            0.25,
+            id="nginx-list-between-commas",
+        ),
+        pytest.param(
+            '$http_x_forwarded_for [$time_local] "$request" $request_time',
+            f'10.0.0.1, 10.0.0.2,10.0.0.3 [{CLF}] "GET /cart" 0.250',
+            0.25,
+            id="proxies-in-a-list",
+        ),
+        pytest.param(
+            '$remote_addr $time_local "$request" $status $request_time',
+            f'h {CLF} "GET /cart" 200 0.250',
+            0.25,
+            id="nginx-time-without-brackets",
+        ),
+        pytest.param(
+            '[$time_local] "$request" $request_time',
+            f'[{CLF}] "GET /cart" 0.250 0.100',
+            0.25,
+            id="more-columns-than-the-format",
+        ),
+        pytest.param('%t "%r" %s (%D ms)', f'[{CLF}] "GET /cart" 200 (250 ms)', 0.25, id="spring-boot"),
+        pytest.param('%t "%r" %s %Dms', f'[{CLF}] "GET /cart" 200 250ms', 0.25, id="unit-beside-%D"),
+        pytest.param(
+            '%t "%r" %s %Dus %F', f'[{CLF}] "GET /cart" 200 250000us 1', 0.25, id="unit-beside-%D-of-tomcat"
+        ),
+        pytest.param(
+            ":date[web] :method :url :response-time ms",
+            "Thu, 01 Jan 2026 00:00:05 GMT GET /cart 250.0 ms",
+            0.25,
+            id="morgan-web-date",
         ),
         pytest.param("auto", f'h - - [{CLF}] "GET /cart" 200 5 "-" "x"', ABSENT, id="combined"),
         pytest.param(

@@ -24,6 +24,30 @@ REQUEST = "GET /cart/1?a=b HTTP/1.1"
 @pytest.mark.parametrize(
     ("format_", "line", "expected"),
     [
+        pytest.param(
+            '%(asctime)s %(levelname)s %(client_addr)s - "%(request_line)s" %(status_code)s',
+            f'2026-01-01 00:00:05,000 INFO 10.0.0.1:9 - "{REQUEST}" 500 Internal Server Error',
+            ("2026-01-01 00:00:05,000", REQUEST, "500", ""),
+            id="uvicorn",
+        ),
+        pytest.param(
+            '[$time_local] $http_x_user $status "$request"',
+            f'[{TIME}] ada lovelace 200 "{REQUEST}"',
+            None,
+            id="a-name-of-two-words-where-one-is-configured",
+        ),
+        pytest.param(
+            "auto",
+            '{"time":"2026-01-01","method":"get","path":"/","status":"ok","status_code":500}',
+            ("2026-01-01", "GET /", "500", ""),
+            id="json-of-hapi-with-a-status-in-words",
+        ),
+        pytest.param(
+            "auto",
+            '{"time":"2026-01-01","method":"GET","path":"/","status":"503 Service Unavailable"}',
+            ("2026-01-01", "GET /", "503", ""),
+            id="json-with-a-phrase",
+        ),
         pytest.param("auto", COMBINED, (TIME, REQUEST, "200", ""), id="combined"),
         pytest.param("common", COMBINED.partition(' "-"')[0], (TIME, REQUEST, "200", ""), id="common"),
         pytest.param(
