@@ -32,6 +32,10 @@ _MISSING = ("", "nan", "none", "null")
 _KEY = re.compile(r".*(?:[_.-]|(?<=[a-z])(?=[A-Z]))([A-Za-z]+)")
 
 
+_MAX_KEY = 100
+"""Characters of a key that are looked at."""
+
+
 class NoDuration(IntEnum):
     """Reasons why a text is no duration."""
 
@@ -42,7 +46,7 @@ class NoDuration(IntEnum):
 
 def unit_of_key(key: str) -> str:
     """Return the unit at the end of a name such as ``took_ms`` or ``elapsedMillis``, else empty."""
-    match = _KEY.fullmatch(key)
+    match = _KEY.fullmatch(key[-_MAX_KEY:])
     return _UNITS.get(match[1].lower(), "") if match else ""
 
 

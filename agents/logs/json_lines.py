@@ -63,6 +63,7 @@ _DURATIONS = (
     _field("httpRequest.latency", ""),  # Google's load balancers, a text with a unit
     _field("event.duration", "ns"),  # Elastic Common Schema
     _field("latencies.request", "ms"),  # Kong
+    _field("responseLatency", "ms"),  # Amazon API Gateway
 )
 """Fields whose unit is known; the first one that a line has counts."""
 
@@ -79,7 +80,8 @@ _BARE = (
 """Keys of durations whose unit nothing says, unless the text does."""
 
 _NAMED = re.compile(
-    r"(?:\w+[_.-])?(?:duration|latency|elapsed|took|request_?time|response_?time|time_?taken|processing_?time)"
+    r"(?:\w+[_.-])?(?:duration|latency|elapsed|took|time_?taken"
+    r"|(?:elapsed|execution|processing|request|response|total)_?time)"
     r"[_.-]?[a-zµ]+",
     re.IGNORECASE,
 )

@@ -40,7 +40,7 @@ _SERVERS: Mapping[str, tuple[str, str]] = {
         "ms",
     ),
     "gin": (
-        r"\[GIN\] (?P<time>\d{4}/\d\d/\d\d - [\d:]+) \|\s*(?P<status>\d{3}) \|\s*(?P<duration>[^|]*?)\s*\|"
+        r"\[GIN\] (?P<time>\d{4}/\d\d/\d\d - [\d:]+) \|\s*(?P<status>\d{3}) \|(?P<duration>[^|]*)\|"
         r'[^|]*\|\s*(?P<method>[A-Z]+)\s+"?(?P<target>[^"\s]+)',
         "",
     ),

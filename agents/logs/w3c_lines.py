@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-from agents.logs.duration import unit_of_key
-
 NOTHING = ("", "", "", "")
 """Fields of a line without a request, such as a comment."""
 
@@ -77,7 +75,7 @@ class W3cLines:
 
     def _duration(self, text: str) -> str:
         """Return a duration with its unit, if the unit is known."""
-        if self._given_unit or unit_of_key(text):
+        if self._given_unit or not text[-1:].isdecimal():
             return text
         if self._is_cloudfront:
             return f"{text} s"

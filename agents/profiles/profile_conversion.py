@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import IO
 
 from agents.profiles.formats import AUTO, Measure, ProfileSource, Sample
-from agents.profiles.formats.base import named_counts
+from agents.profiles.formats.base import missing, named_counts
 from agents.profiles.formats.cpu import samples_text
 from agents.profiles.formats.tally import LeftOutSamples, merge_samples
 from agents.profiles.formats.writers import Writer
@@ -69,7 +69,7 @@ def convert_profile(source: ProfileSource, out: IO[bytes], request: Conversion) 
 
     request.writer(merge_samples(summed()), reading.measure, out)
     if not total[0]:
-        raise ConfigError(f"has no {content}" + (f"; {tally.first_invalid}" if tally.invalid else ""))
+        raise ConfigError(missing(content, reading.left_out, tally.first_invalid))
     return Converted(
         reading.measure, total[0], tally.frameless, tally.invalid, tally.first_invalid, reading.left_out
     )

@@ -11,7 +11,7 @@ import orjson
 import xxhash
 
 from agents.profiles.formats import AUTO, StackSamples, count_samples
-from agents.profiles.formats.base import named_counts
+from agents.profiles.formats.base import missing, named_counts
 from agents.profiles.formats.cpu import clock_of, counts_cpu, value_text
 from agents.profiles.message import ProfileOrigin, build_profile, encode_within
 from agents.profiles.profile_source import STDIN, begin_profile, named, opened_profile
@@ -117,11 +117,11 @@ def _check(parsed: StackSamples, held: str, *, asked: bool) -> None:
     """
     measure = parsed.measure
     if not parsed.stacks:
-        first = f"; {parsed.first_invalid}" if parsed.invalid else ""
-        raise ConfigError(f"has no {held}{first}")
+        raise ConfigError(missing(held, parsed.left_out, parsed.first_invalid))
     if not asked and not clock_of(measure):
         raise ConfigError(
-            f"counts {value_text(measure)}, which is no CPU: --value {measure.type} takes it all the same"
+            f"counts {value_text(measure)}, which is no CPU: --value {measure.type} takes it "
+            f"all the same{f'; there are {named_counts(parsed.left_out)}' if parsed.left_out else ''}"
         )
     if not measure.per_sample:
         raise ConfigError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -125,7 +126,7 @@ class SelectionRequest:
         from pipeline.model.units import counted
 
         recording = read_recording(self.path)
-        for note in notes(self.path, recording):
+        for note in notes(self.path, recording, self.rules):
             print_note(note)
         choice = RequestChoice(self.endpoints, self.allowed, self.mix)
         chosen, blocked = choose(name_endpoints(recording.requests, self.rules), choice)
@@ -135,9 +136,16 @@ class SelectionRequest:
         return chosen
 
 
-def notes(path: Path, recording: Any) -> list[str]:
-    """Return notes on a recording: invalid lines and sessions that are left out."""
+def notes(path: Path, recording: Any, rules: Sequence[tuple[str, str]]) -> list[str]:
+    """Return notes on a recording: invalid lines and sessions that are left out, and endpoints in one."""
+    from agents.experiments.replay.plan import folded_paths_of
+    from agents.logs.request_type import MOST_CHILDREN
+    from pipeline.files.listing import listed
+
     lines = []
+    if folded := folded_paths_of(recording.requests, rules):
+        many = f"more than {MOST_CHILDREN} names at {listed(folded)}"
+        lines.append(f"{path}: {many} are one endpoint, :name (--rule names endpoints)")
     if recording.invalid:
         lines.append(f"{path}: {recording.invalid:,} lines are no requests; line {recording.first_invalid}")
     if recording.cut:

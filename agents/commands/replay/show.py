@@ -33,7 +33,7 @@ def show(
     from agents.experiments.replay.summary import summarise
 
     recording = read_recording(path)
-    for note in notes(path, recording):
+    for note in notes(path, recording, rules):
         print_note(note)
     total = summarise(recording, rules)
     if as_json:

@@ -84,6 +84,13 @@ def name_endpoints(
     ]
 
 
+def folded_paths_of(requests: Sequence[RecordedRequest], rules: Sequence[tuple[str, str]] = ()) -> list[str]:
+    """Return the paths under which endpoints are one endpoint, ``:name``, because there are so many."""
+    types = RequestTypes(rules, most=1000)
+    types.learn([f"{request.method} {request.target}" for request in requests])
+    return sorted(types.folds)
+
+
 def choose(
     requests: Sequence[NamedRequest], choice: RequestChoice
 ) -> tuple[list[NamedRequest], Counter[str]]:

@@ -212,6 +212,12 @@ def named_counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {name}" for name, count in largest)
 
 
+def missing(content: str, left_out: Mapping[str, int], first_invalid: str) -> str:
+    """Return in one line what a file lacks, and what it has instead."""
+    instead = f"there are {named_counts(left_out)}" if left_out else ""
+    return "; ".join(filter(None, (f"has no {content}", instead, first_invalid)))
+
+
 def choose_value(names: Iterable[str], wanted: str, usual: str) -> str:
     """Return which of a file's values to count.
 

@@ -34,7 +34,7 @@ _MANY = 20
 """Stacks of which some have to share a root."""
 
 _COMMENT = re.compile(r"(?:#|//)(?:\s|$)")
-_COUNT = re.compile(r"([0-9]{1,13})(\.[0-9]{0,17})?")  # bounded: Python refuses thousands of digits
+_COUNT = re.compile(r"([0-9]{1,13})(\.[0-9]{0,40})?")  # bounded: Python refuses thousands of digits
 
 
 class CollapsedFormat:

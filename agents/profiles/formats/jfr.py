@@ -151,9 +151,10 @@ class _Reader:
                 yield Sample((), weight)
             else:
                 yield self._sample(event, weight, position)
+        counts = self._chunk.counts()
         for name, other in _VALUES.items():
             types = [type_ for type_ in other.events if type_ not in self._value.events]
-            if types and (count := self._chunk.count(_wanted(self._chunk, types))):
+            if count := sum(counts[id_] for id_ in _wanted(self._chunk, types)):
                 self._left_out[name] += count
 
     def _waits(self, event: Mapping[str, Any]) -> bool:

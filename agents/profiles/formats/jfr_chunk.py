@@ -8,6 +8,7 @@ byte 8 bits. Everything that a file says of its own sizes is checked before it i
 from __future__ import annotations
 
 import struct
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -111,16 +112,16 @@ class Chunk:
                     yield wanted[kind], position, None
             position += size
 
-    def count(self, wanted: Collection[int]) -> int:
-        """Return the number of events of some types, without reading them."""
-        position, count = HEADER.size, 0
+    def counts(self) -> Counter[int]:
+        """Return the number of events of each type, without reading them."""
+        position, counts = HEADER.size, Counter[int]()
         while position < len(self._data):
             size, after = self._number(position)
             if size <= 0 or position + size > len(self._data):
                 raise Damaged(f"byte {position}: an event of {size} bytes")
-            count += self._number(after)[0] in wanted
+            counts[self._number(after)[0]] += 1
             position += size
-        return count
+        return counts
 
     def constant(self, type_: int, key: Any) -> Any:
         """Return a constant by its type and number, None if there is none."""

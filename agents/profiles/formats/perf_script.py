@@ -3,36 +3,51 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from agents.profiles.formats.base import Invalid, Measure, Reading, Record, Sample, mostly_samples
+from agents.profiles.formats.cpu import Clock, clock_of
 from agents.profiles.formats.source import ProfileSource, head_text, whole_lines
 
 MAX_EVENT_LINES = 100_000
 """Most lines of one event: many times what perf unwinds; a longer one counts as several."""
 
-_HEADER = re.compile(  # possessive quantifiers and a bounded command keep matching linear in length
-    r"(?P<command>\S.{0,255}?)(?<!\s)\s++-?\d++(?:/-?\d++)?\s++"  # it may hold spaces; pid or pid/tid
-    r"(?:\[\d++\]\s++)?(?:\S{4,6}\s++)?"  # CPU, flags
-    r"(?:\d++\.\d++:\s*+(?P<event>.*)|(?:\d++\s++)?(?P<untimed>[\w:/-]+:)\s*)"  # time, left out by some
+_COMMAND = (
+    r"(?P<command>[^\s\[].{0,255}?)(?<!\s)(?<!\d:)\s++"  # it may hold spaces; what follows a time is a period
 )
-_TIME = r"\d++\.\d++:\s*+(?P<event>.*)"
+_PROCESS = r"-?\d++(?:/-?\d++)?(?:\s++|$)"  # pid or pid/tid
+_CPU = r"(?:\[\d++\](?:\s++|$))?"
 _FLAGS = r"(?:[\w.]{4,6}\s++)?"
-_PARTIAL = (  # without the command or the process, as `-F -comm,-tid` leaves them out
-    re.compile(rf"(?:-?\d++(?:/-?\d++)?\s++(?:\[\d++\]\s++)?{_FLAGS}|\[\d++\]\s++{_FLAGS})?{_TIME}"),
-    re.compile(rf"(?P<command>[^\s\[].{{0,255}}?)(?<!\s)\s++(?:\[\d++\]\s++{_FLAGS})?{_TIME}"),
+_PERIOD = r"(?:(?P<period>\d{1,18})\s++)?"
+_EVENT = rf"{_PERIOD}(?P<event>[^\s\d]\S{{0,400}}?):(?=\s|$)(?P<rest>.*)"
+_TIME = rf"\d++\.\d++:\s*+(?:{_EVENT}|(?P<untyped>.*))"
+_HEADERS = tuple(  # the fields that `perf script -F` leaves in; possessive quantifiers keep matching linear
+    re.compile(pattern)
+    for pattern in (
+        rf"(?:{_PROCESS}{_CPU}{_FLAGS}|\[\d++\]\s++{_FLAGS})?{_TIME}",
+        rf"{_COMMAND}{_PROCESS}{_CPU}{_FLAGS}{_TIME}",
+        rf"{_COMMAND}{_PROCESS}{_CPU}{_FLAGS}{_EVENT}",
+        rf"{_COMMAND}(?:\[\d++\]\s++{_FLAGS})?{_TIME}",
+        rf"(?:{_PROCESS})?{_CPU}{_EVENT}",
+        rf"{_COMMAND}(?:\[\d++\]\s++{_FLAGS})?{_EVENT}",
+        rf"(?:{_COMMAND})?{_PROCESS}{_CPU}",
+    )
 )
-_ENDS_IN_TIME = re.compile(r"\d\.\d+:$")
 _TIMED = r"\d+(?:/\d+)?\s+(?:\[\d+\]\s+)?\d+\.\d+:"
 _FRAME = re.compile(
     rf"(?:\s+[0-9a-f]+|[0-9a-f]{{8,}})\s+(?!{_TIMED})"  # a command named dd is no address
     r"(?P<symbol>.*?)\s*\((?P<object>[^()]*(?:\([^()]*\))?)\)\s*"
 )
+_LONG_ADDRESS = re.compile(r"\s+[0-9a-f]{5,}\s")
 _OFFSET = re.compile(r"\+0x[0-9a-f]+$")
 _SINGLE = re.compile(r".*?:\s+(?P<frame>[0-9a-f]+\s+.*\(.*\))\s*")  # an event's only frame, on its own line
 _JIT = re.compile(r"(?:.*/)?(?:perf-\d+\.map|jitted-\d+-\d+\.so)")
-_EVENT = re.compile(r"(?:\d+\s+)?([^\s:]+):.*")  # perhaps its period, then its name
+_MODIFIERS = re.compile(r"(?<=.):[ukhGHIpPSDWebR]+$|(?<=/)[ukhGHIpPSDWebR:]+$")
+_UNIT_EVENT = re.compile(r"[\w.-]+/([\w.-]+)(?:,[^/]*)?/")  # of one kind of cores: cpu_atom/cycles/
+_CLOCKS = ("cpu-clock", "task-clock")
 _KERNEL = re.compile(r"\[(?:kernel|guest\.kernel|unknown\.kernel)\b.*|.*\.ko(?:\.\w+)?|\[\w+\]")
 _PYTHON = re.compile(r"py::(?P<name>.*?):(?P<path>.*)", re.DOTALL)
 _INLINED = "->"
@@ -50,30 +65,73 @@ class PerfScriptFormat:
         whole = whole_lines(head)
         lines = head_text(whole).split("\n")
         return any(
-            _header(line.strip()) and (_SINGLE.fullmatch(line.strip()) or _FRAME.fullmatch(following))
+            (header := _header(line.strip()))
+            and (_SINGLE.fullmatch(line.strip()) or _FRAME.fullmatch(following))
+            and (header.is_event or _LONG_ADDRESS.match(following))
             for line, following in zip(lines, [*lines[1:], ""], strict=True)
-        ) and mostly_samples(list(_records(ProfileSource.of(whole), "")))
+        ) and mostly_samples(list(self.read(ProfileSource.of(whole), "").records))
 
     def read(self, source: ProfileSource, value: str) -> Reading:
-        """Read samples of one event, ``value`` or that of the first, one each under the name of its command.
+        """Read samples of one event, ``value`` or the first that counts CPU, under their command.
 
-        Other events are left out: each that was recorded has samples of its own of the same time.
+        The same event of several kinds of cores is one. Others are left out: each has samples of its
+        own of the same time. Periods are weights where they differ.
         """
-        return Reading(Measure(), _records(source, value))
+        heads = [header for line in head_text(source.head).split("\n") if (header := _header(line.strip()))]
+        names = [header.event for header in heads if header.event]
+        usual = next((name for name in names if _clock(name)), names[0] if names else "")
+        wanted = event_name(value) or usual
+        periods = [header.period for header in heads if header.event == wanted and header.period]
+        measure, usual_period = _measure(wanted, periods)
+        left_out = Counter[str]()
+        return Reading(measure, _records(source, wanted, usual_period, measure, left_out), left_out=left_out)
 
 
-def _records(source: ProfileSource, wanted: str) -> Iterator[Record]:
+class _Header(NamedTuple):
+    """The fields of an event's first line, each empty where it is left out."""
+
+    command: str
+    event: str
+    period: int
+    rest: str
+    is_event: bool  # whether it has a time or an event, and not a process alone
+
+
+def event_name(text: str) -> str:
+    """Return an event without its modifiers and the kind of cores: ``cycles`` of ``cpu_atom/cycles/P``."""
+    name = _MODIFIERS.sub("", text)
+    unit_event = _UNIT_EVENT.fullmatch(name)
+    return unit_event[1] if unit_event else name
+
+
+def _clock(event: str) -> Clock:
+    return clock_of(Measure(event))
+
+
+def _measure(event: str, periods: Sequence[int]) -> tuple[Measure, float]:
+    """Return what an event counts, and its usual period, 1 where samples have none."""
+    if len(set(periods)) < 2:
+        return Measure("samples" if not event or _clock(event) else event), periods[0] if periods else 1
+    unit = "nanoseconds" if event in _CLOCKS else event
+    mean = sum(periods) / len(periods)
+    return Measure(event, unit, mean), mean
+
+
+def _records(
+    source: ProfileSource, wanted: str, usual_period: float, measure: Measure, left_out: Counter[str]
+) -> Iterator[Record]:
     for number, lines in _events(source):
         header = _header(lines[0])
-        command, event = header or ("", "")
-        frames = _frames(lines, event) if header else None
+        frames = _frames(lines, header.rest) if header else None
         if header is None or frames is None:
             yield Invalid(f"line {number}: {lines[0][:60]!r}")
-            continue
-        named = _EVENT.fullmatch(event)
-        wanted = wanted or (named[1] if named else "")
-        if not named or named[1] == wanted:
-            yield Sample((*filter(None, [command]), *reversed(frames)) if frames else (), 1)
+        elif header.event and header.event != wanted:
+            left_out[header.event] += 1
+        else:
+            period = header.period or usual_period
+            counted = 1 if period == usual_period else period / usual_period
+            stack = (*filter(None, [header.command]), *reversed(frames)) if frames else ()
+            yield Sample(stack, period if measure.period else counted)
 
 
 def _events(source: ProfileSource) -> Iterator[tuple[int, list[str]]]:
@@ -104,20 +162,21 @@ def _begins_event(line: str) -> bool:
     return not line[0].isspace() or _header(line.strip()) is not None
 
 
-def _header(line: str) -> tuple[str, str] | None:
-    """Return the command and the event of a header, each empty where it is left out; None if it is none."""
-    whole, bare, unnumbered = _HEADER.fullmatch(line), *(pattern.fullmatch(line) for pattern in _PARTIAL)
-    if bare:
-        return "", bare["event"]
-    if whole and not _ENDS_IN_TIME.search(whole["command"]):  # what follows is a period, no process
-        return whole["command"], whole["event"] or whole["untimed"] or ""
-    return (unnumbered["command"], unnumbered["event"]) if unnumbered else None
+def _header(line: str) -> _Header | None:
+    """Return the fields of a header; None if it is none."""
+    match = next((match for pattern in _HEADERS if (match := pattern.fullmatch(line))), None)
+    if match is None:
+        return None
+    fields = {name: text or "" for name, text in match.groupdict().items()}
+    rest = fields.get("rest") or fields.get("untyped", "")
+    event = event_name(fields.get("event", ""))
+    return _Header(fields.get("command", ""), event, int(fields.get("period") or 0), rest, "rest" in fields)
 
 
-def _frames(lines: Sequence[str], event: str) -> list[str] | None:
+def _frames(lines: Sequence[str], rest: str) -> list[str] | None:
     """Return an event's frames, leaf first; None if a line is no frame."""
     texts = list(lines[1:])
-    if not texts and (single := _SINGLE.fullmatch(event)):
+    if not texts and (single := _SINGLE.fullmatch(f": {rest.strip()}")):
         texts = [f" {single['frame']}"]
     stack: list[str] = []
     for text in texts:

@@ -28,6 +28,9 @@ _QUALIFIERS = re.compile(
 
 _PYTHON = re.compile(r"<(?:module|lambda|listcomp|dictcomp|setcomp|genexpr|locals)>")
 
+_MODULE = re.compile(r"[\w.+-]+`(?=[^`'])(?!.*')")
+"""What DTrace puts before a name: its binary and a backtick, which Microsoft's names close by a quote."""
+
 _PATH = re.compile(r"[A-Za-z_][\w:$]*")
 
 
@@ -43,6 +46,8 @@ def outline(name: str, opening: str = "(<") -> str:
         name: A frame.
         opening: The brackets that hold arguments if they follow a name.
     """
+    if module := _MODULE.match(name):
+        return module[0] + outline(name[module.end() :], opening)
     text = _QUALIFIERS.sub("", name)
     if text.startswith("<") and not _PYTHON.match(text):
         text = _without_trait(text)

@@ -33,7 +33,7 @@ MANAGED: tuple[NameRule, ...] = (
             (r"\$\$Lambda\$([A-Za-z_]\w*(?:\$[A-Za-z_]\w*)*?)(?:\$\d+)*[./+]0x[0-9a-fA-F]+", r"$$Lambda$\1"),
             (
                 r"\$\$Lambda(?:\$(?:0x)?[0-9a-fA-F]+(?=[/.+]|$))?"
-                r"(?:/(?:0x)?[0-9a-fA-F]+(?=[./(]|$)|[.+]0x[0-9a-fA-F]+)?",
+                r"(?:/(?:0x)?[0-9a-fA-F]+(?=[./(]|$)|[.+]0x[0-9a-fA-F]+|\.\d{5,}(?=\.|$))?",
                 "$$Lambda",
             ),
         ),
@@ -42,13 +42,13 @@ MANAGED: tuple[NameRule, ...] = (
         "hidden-class",
         "Java",
         # the address or number of a hidden class
-        ("/", "+0x", ".0x"),
+        ("/", "+0x", ".0x", "LambdaForm$"),
         cut(
             (r"(?<=[\w$])[/.+]0x[0-9a-fA-F]{6,16}(?=[./(]|$)", ""),
-            (r"(LambdaForm\$\w+)/\d+(?=[./(]|$)", r"\1"),
+            (r"(LambdaForm\$\w+)(?:/\d+|\.\d{5,})(?=[./(]|$)", r"\1"),
             (r"(?<=[\w$])/\d{8,}(?=\.|$)", ""),
         ),
-        sign=r"[/.+]0x|/\d",
+        sign=r"[/.+]0x|/\d|LambdaForm\$\w+\.\d",
     ),
     NameRule(
         "signature",
@@ -73,6 +73,7 @@ MANAGED: tuple[NameRule, ...] = (
             (r"(?<=\w)\$lambda[$-]\d+", ""),
             (r"\$\$anonfun\$([a-zA-Z]\w*)\$\d+\.apply(?:\$\w+)?$", r".\1"),
             (r"\.\$anonfun\$([a-zA-Z]\w*)\$\d+(?:\$adapted)?$", r".\1"),
+            (r"(?<=\.)(\w[\w$]*?)(?:\$\$anonfun\$\d+)+(?:\$adapted)?$", r"\1"),  # Scala 3
         ),
         sign=r"lambda[$-]|\$anonfun",
     ),
@@ -98,7 +99,7 @@ MANAGED: tuple[NameRule, ...] = (
         # the hash of a class that CGLIB, Byte Buddy, Javassist or a mock library generates
         ("$$", "$ByteBuddy", "$HibernateProxy", "$MockitoMock", "_$$_"),
         cut(
-            (r"\$\$((?:\w*By)?\w*CGLIB|\w*ByGuice|FastClass\w*)\$\$[0-9a-fA-F]+", r"$$\1"),
+            (r"\$\$((?:\w*By)?\w*CGLIB|\w*ByGuice|FastClass\w*)\$\$[0-9a-fA-F]+(?![0-9a-zA-Z])", r"$$\1"),
             (r"\$(ByteBuddy|HibernateProxy|HibernateInstantiator|MockitoMock)\$\w+", r"$\1"),
             (r"_\$\$_(?:javassist|jvst[0-9a-f]*)(?:_\d+)+", "_$$_javassist"),
         ),
@@ -119,6 +120,33 @@ MANAGED: tuple[NameRule, ...] = (
         cut((r"^(?:LazyCompile|Function|JS|Script|Eval):(?!:)[*~^+']*(?=.)", "JS:")),
     ),
     NameRule(
+        "wasm-tier",
+        "WebAssembly",
+        # which of V8's compilers has compiled a function
+        ("-liftoff", "-turbofan"),
+        cut((r"(?<=[\w\]])-(?:liftoff|turbofan)$", "")),
+    ),
+    NameRule(
+        "trace",
+        "Lua",
+        # the number of a trace of LuaJIT, which begins at the line that follows
+        ("TRACE_",),
+        cut((r"^TRACE_\d+(?=::)", "TRACE")),
+        sign=r"^TRACE_\d+::",
+    ),
+    NameRule(
+        "beam-fun",
+        "Erlang, Elixir",
+        # funs and comprehensions, which belong to the function around them: -total/2-fun-0-
+        ("-fun-", "-anonymous-", "lc$^", "bc$^"),
+        cut(
+            (
+                r"'?-([^\s'/-][^\s'/]*/\d+)-(?:fun|anonymous|(?:b?lc|l?bc|bbc)\$\^\d+/\d+)-\d+-'?(?:/\d+)?$",
+                r"\1",
+            ),
+        ),
+    ),
+    NameRule(
         "bound",
         "JavaScript",
         # that a function is bound or async
@@ -135,9 +163,10 @@ MANAGED: tuple[NameRule, ...] = (
     NameRule(
         "php-closure",
         "PHP",
-        # the line of a closure or anonymous class
-        ("{closure:", "@anonymous"),
+        # the line of a closure, an anonymous class or code that is evaluated
+        ("{closure:", "@anonymous", "eval()'d"),
         cut(
+            (r"(?:\(\d+\)|:\d+)? : eval\(\)'d code", " : eval'd code"),
             (r"^\{closure:([^/{}]+?)\(\):\d+\}$", r"\1"),
             (r"(\{closure:[^{}]*?)(?::\d+|\(\d+\))(?=\})", r"\1"),
             (r"(@anonymous)\x00?([^:$]*)(?::\d+)?(?:\$[0-9a-f]+)(?=::|$)", r"\1\2"),
@@ -147,12 +176,39 @@ MANAGED: tuple[NameRule, ...] = (
         "state-machine",
         ".NET",
         # the classes that C# makes of lambdas, local functions and async methods
-        (">d__", ">b__", ">g__"),
+        (">d", ">b__", ">g__", ">c__DisplayClass"),
         cut(
-            (r"[.+]<>c(?:__DisplayClass\d+_\d+)?(?=[.+]<)", ""),
-            (r"[.+]<(\w+)>d__\d+(?:`\d+)?(?:\[[^\[\]]*\])?\.MoveNext(?=\W|$)", r".\1"),
+            (r"[.+]<>c(?:__DisplayClass\d+_\d+)?(?:`\d+)?(?:\[[^\[\]]*\])?(?=(?:[.+]|::)<)", ""),
+            (r"[.+]<>c__DisplayClass\d+_\d+(?:`\d+)?(?=\.\w)", ""),
+            (
+                r"(?:[.+]|::)<(?:(\w+)|<(\w+)>(?:\$|[bg]__[\w|]+))>d(?:__\d+)?(?:`\d+)?(?:\[[^\[\]]*\])?"
+                r"(?:[.+]|::)MoveNext(?=\W|$)",
+                r".\1\2",
+            ),
+            (r"::<(\w+)>[bg]__(?:\w+\|)?\d+(?:_\d+)?(?=\W|$)", r"::\1"),
+            (r"[.+]<<(\w+)>\$>[bg]__(?:\w+\|)?\d+(?:_\d+)?(?=\W|$)", r".\1"),
             (r"[.+]<(\w+)>[bg]__(?:\w+\|)?\d+(?:_\d+)?(?=\W|$)", r".\1"),
         ),
+    ),
+    NameRule(
+        "net-tier",
+        ".NET",
+        # how far the runtime has compiled a method, in its map files: [OptimizedTier1]
+        ("[Optimized", "[PreJIT]", "[QuickJitted]", "[MinOptJitted]", "[InstrumentedTier", "[Tier"),
+        cut(
+            (
+                r"(?<=\))\[Tier\d\]$|(?<=[\w)])\[(?:Optimized|OptimizedTier1(?:OSR)?|PreJIT|QuickJitted"
+                r"|MinOptJitted|InstrumentedTier\d?)\]$",
+                "",
+            ),
+        ),
+    ),
+    NameRule(
+        "net-proxy",
+        ".NET",
+        # the number of a proxy's class
+        ("Castle.Proxies.",),
+        cut((r"\b(Castle\.Proxies\.\w+?Proxy)_\d+(?=[.:+])", r"\1")),
     ),
     NameRule(
         "dynamic-method",
@@ -171,9 +227,13 @@ MANAGED: tuple[NameRule, ...] = (
     NameRule(
         "notebook",
         "Python",
-        # the process and cell of a notebook
-        ("ipykernel", "ipython-input"),
-        cut((r"\bipykernel_\d+\.\d+", "ipykernel"), (r"<ipython-input-[\w-]+>", "<ipython-input>")),
+        # the process and cell of a notebook, and the number of a generated module
+        ("ipykernel", "ipython-input", "<decorator-gen-"),
+        cut(
+            (r"\bipykernel_\d+[./]\d+", "ipykernel"),
+            (r"<ipython-input-[\w-]+>", "<ipython-input>"),
+            (r"<decorator-gen-\d+>", "<decorator-gen>"),
+        ),
     ),
     NameRule(
         "ruby-block",

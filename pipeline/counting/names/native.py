@@ -13,9 +13,9 @@ _GO_PACKAGES = (
 )
 """Packages of Go without a slash in their path, by which its names differ from Python's."""
 
-_GO_CLOSURE = re.compile(r"^(.+?)\.?(?:\.(?:func|gowrap|deferwrap)\d+(?:\.\d+)*|-fm|-range\d+)+$")
+_GO_CLOSURE = re.compile(r"^(.+?)\.?(?:\.(?:func|gowrap|deferwrap)\d+(?:\.\d+)*|-fm|-range\d+|·dwrap·\d+)+$")
 _GO_ONLY = re.compile(
-    rf"/|\(\*|\[|^(?:{_GO_PACKAGES})\.|\.(?:gowrap|deferwrap)\d|\.func\d+\.(?:func)?\d|-fm$|-range\d+$|^glob\."
+    rf"/|\(\*|\[|^(?:{_GO_PACKAGES})\.|\.(?:gowrap|deferwrap)\d|\.func\d+\.(?:func)?\d|-fm$|-range\d+$|·dwrap·|^glob\."
 )
 
 
@@ -51,6 +51,7 @@ def _with_rust_signs(name: str) -> str:
     plain = _RUST_ESCAPE.sub(lambda found: _RUST_ESCAPES[found[0]], name)
     if plain == name:
         return name
+    plain = plain.replace("`_<", "`<")
     return re.sub(r"(?<=[\w>\]])\.\.(?=[\w<])", "::", plain).removeprefix("_" if plain[1:2] == "<" else "")
 
 
@@ -65,7 +66,7 @@ NATIVE: tuple[NameRule, ...] = (
             (r"(?<=.) \(\.[a-z][\w.]*\)$", ""),
             (
                 r"(?<=.)(?:\.(?:constprop|isra|part|cold|lto_priv|llvm|ipa_sra|simdclone|resolver|localalias"
-                r"|specialized|omp_fn|warm|unlikely)\.\d+)+(?:\.cold|\.localalias)?$",
+                r"|specialized|omp_fn|warm|unlikely|default|arch_\w+|avx\w*|sse\w*)\.\d+)+(?:\.cold|\.localalias)?$",
                 "",
             ),
             (r"((?:::|\)|^_Z)[^.]*|^[A-Za-z_]\w*)\.(?:cold|localalias)$", r"\1"),
@@ -88,9 +89,9 @@ NATIVE: tuple[NameRule, ...] = (
         "go-closure",
         "Go",
         # closures and wrappers, which belong to the function around them: .func1.2, .gowrap1, -fm
-        (".func", ".gowrap", ".deferwrap", "-fm", "-range"),
+        (".func", ".gowrap", ".deferwrap", "-fm", "-range", "·dwrap·"),
         _without_go_closure,
-        sign=r"\.(?:func|gowrap|deferwrap)\d|-fm$|-range\d",
+        sign=r"\.(?:func|gowrap|deferwrap)\d|-fm$|-range\d|·dwrap·\d",
     ),
     NameRule(
         "go-shape",
@@ -125,7 +126,7 @@ NATIVE: tuple[NameRule, ...] = (
         # closures, which belong to the function around them, and the numbers of impl blocks
         ("{",),
         cut(
-            (r"(?<=.)::\{\{(?:closure|closure_env|impl|constant)\}\}", ""),
+            (r"(?<=.)::_?\{\{(?:closure|closure_env|impl|constant)\}\}", ""),
             (r"(?<=.)::\{(?:closure|closure_env|impl|constant)#\d+\}", ""),
             (r"(?<=.)(?:::)?\{\{vtable\.shim\}\}|(?<=.)(?:::)?\{shim:vtable#\d+\}", ""),
         ),
@@ -141,10 +142,10 @@ NATIVE: tuple[NameRule, ...] = (
         "stamp",
         "Julia, OCaml",
         # the number that a compiler ends a name with
-        ("julia_", "jfptr_", "japi1_", "caml"),
+        ("julia_", "jfptr_", "japi1_", "jlsys_", "jlplt_", "gfptr_", "caml"),
         cut(
-            (r"^((?:julia|jfptr|japi1)_.+?)(?:_\d+)+$", r"\1"),
-            (r"^(caml[A-Z]\w*?__\w+?)_\d+(?:_code)?$", r"\1"),
+            (r"^((?:julia|jfptr|japi1|jlsys|jlplt|gfptr)_.+?)(?:_\d+)+$", r"\1"),
+            (r"^(caml[A-Z]\w*?(?:__|\.)\w+?)_\d+(?:_code)?$", r"\1"),
         ),
     ),
     NameRule(

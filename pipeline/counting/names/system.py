@@ -24,7 +24,20 @@ SYSTEM: tuple[NameRule, ...] = (
             (r"(?<=[\w\])>])\+0x[0-9a-fA-F]+(?:/0x[0-9a-fA-F]+)?$", ""),
             (r"^\[?0x[0-9a-fA-F]+\]?$", UNKNOWN),
             (r"(?<=\w )at 0x[0-9a-fA-F]{6,16}(?=>|$)", "at 0x"),
+            (r"(#<\w+:)0x[0-9a-fA-F]{6,16}(?=>)", r"\g<1>0x"),
+            (r"(wasm-function\[\d+\]):0x[0-9a-fA-F]+$", r"\1"),
         ),
+    ),
+    NameRule(
+        "bpf",
+        "Linux",
+        # the hash of a BPF program's instructions, and the key of what a trampoline leads to
+        ("bpf_",),
+        cut(
+            (r"^bpf_prog_[0-9a-f]{16}_(?=\w)", "bpf_prog_"),
+            (r"^(bpf_trampoline)_\d+(?:_\d+)?$", r"\1"),
+        ),
+        sign=r"^bpf_prog_[0-9a-f]{16}_|^bpf_trampoline_\d",
     ),
     NameRule(
         "process",
@@ -46,13 +59,17 @@ SYSTEM: tuple[NameRule, ...] = (
         "numbered-thread",
         "any",
         # the numbers at the end of a process's or thread's name
-        ("-", "/"),
+        ("-", "/", "#"),
         cut(
             (r"^([\w.:+]+(?:-[\w.:+]+)*?)(?:-\d+)+(?:/\d+)?$", r"\1"),
             (r"^(kworker)/.+$", r"\1"),
+            (r"^(irq)/\d+-(?=\w)", r"\1/"),
+            (r"^CPU \d+/KVM$", "CPU/KVM"),
+            (r"^(Thread)-\d+ (?=\()", r"\1 "),
+            (r"^(GC Thread|G1 (?:Conc|Refine))#\d+$", r"\1"),
             (r"^(swapper|ksoftirqd|migration|cpuhp|watchdog|idle_inject|rcuo[ps])/\d+$", r"\1"),
         ),
-        sign=r"-\d|^kworker/|^\w+/\d",
+        sign=r"-\d|^kworker/|^\w+/\d|^CPU \d|^G[C1] \w+#\d",
     ),
     NameRule(
         "line",

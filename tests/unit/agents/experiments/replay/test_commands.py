@@ -76,6 +76,16 @@ def test_show(recording: Path) -> None:
     assert "1 lines are no requests; line 22: should be an object" in result.output
 
 
+def test_endpoints_that_are_folded_into_one_are_said(tmp_path: Path) -> None:
+    path = tmp_path / "shop.jsonl"
+    names = [f"{chr(97 + n % 8)}x{chr(97 + n // 8)}" for n in range(40)]
+    requests = [RecordedRequest(float(n), "GET", f"/api/{name}", status=200) for n, name in enumerate(names)]
+    path.write_bytes(encode_head("shop", "share 1", 0.0) + b"".join(map(encode_request, requests)))
+    said = "more than 30 names at /api are one endpoint, :name (--rule names endpoints)"
+    assert said in invoke("show", path).output
+    assert said not in invoke("show", path, "--rule", "GET /api/*=api").output
+
+
 def test_run_writes_trials_that_a_verdict_reads(recording: Path, tmp_path: Path) -> None:
     output = tmp_path / "trials.csv"
     pace = ("--rate", "500", "--requests", "12", "--warm-up", "3", "--trials", "2", "--timing", "cpu")

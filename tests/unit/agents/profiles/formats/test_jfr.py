@@ -39,6 +39,18 @@ def test_values(data: bytes, value: str, stacks: dict[tuple[str, ...], int]) -> 
         parse(JFR, FILES["jfr"], "x")
 
 
+@pytest.mark.parametrize(
+    ("data", "value", "left_out"),
+    [
+        pytest.param(FILES["jfr"], "", {"of waiting threads": 1, "alloc": 1, "lock": 1}, id="beside CPU"),
+        pytest.param(FILES["jfr"], "alloc", {"cpu": 5, "lock": 1}, id="beside memory"),
+        pytest.param(WALL, "", {}, id="nothing"),
+    ],
+)
+def test_events_of_other_values_are_counted(data: bytes, value: str, left_out: dict[str, int]) -> None:
+    assert parse(JFR, data, value).left_out == left_out
+
+
 def test_samples_without_a_stack_are_frameless_and_those_of_no_such_stack_invalid() -> None:
     without = [event(jfr.EXECUTION, 0, 1), event(jfr.CPU_TIME, 0, 1), event(jfr.CPU_TIME, 1, 0)]
     parsed = parse(JFR, chunk(*without, event(jfr.EXECUTION, 99, 1)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agents.profiles.formats import parse
+from agents.profiles.formats.cpu import counts_cpu
 from agents.profiles.formats.perf_script import PerfScriptFormat
 from tests.support.paths import REAL_DATA
 
@@ -62,11 +63,23 @@ def test_headers(header: str) -> None:
         pytest.param("100.000100: cycles: \n", (), id="a time alone"),
         pytest.param("my app [003] 100.5: 1 cycles: \n", ("my app",), id="no process"),
         pytest.param("shop 100.5: cycles: \n", ("shop",), id="no process and no CPU"),
+        pytest.param("100.5: 250000 cycles:P: \n", (), id="time and period"),
+        pytest.param("cycles:P: \n", (), id="the event alone"),
+        pytest.param("250000 cycles:P: \n", (), id="period and event"),
+        pytest.param("shop 250000 cycles:P: \n", ("shop",), id="command, period and event"),
+        pytest.param("shop cycles:P: \n", ("shop",), id="command and event"),
+        pytest.param("my app 12/13 250000 cpu_core/cycles/: \n", ("my app",), id="no time, a period"),
+        pytest.param("shop 12/13 [001] \n", ("shop",), id="no time and no event"),
+        pytest.param("shop 12 100.5: \n", ("shop",), id="no event"),
+        pytest.param("12 \n", (), id="a process alone"),
+        pytest.param("nginx: worker p 12/12 [001] 1.5: 1 cycles: \n", ("nginx: worker p",), id="a colon"),
+        pytest.param("7 12/12 [001] 1.5: 1 cycles: \n", ("7",), id="a command that is a number"),
+        pytest.param("kworker/0:1-ev 12 1.5: 1 cycles: \n", ("kworker/0:1-ev",), id="a kernel thread"),
     ],
 )
 def test_headers_without_some_of_their_fields(header: str, root: tuple[str, ...]) -> None:
-    assert stacks_of("\t 1f f (/bin/app)\n", header=header) == {(*root, "f"): 1}
-    assert PerfScriptFormat().recognises(f"{header}\t 1f f (/bin/app)\n\n".encode())
+    assert stacks_of("\t 401000 f (/bin/app)\n", header=header) == {(*root, "f"): 1}
+    assert PerfScriptFormat().recognises(f"{header}\t 401000 f (/bin/app)\n\n".encode())
 
 
 def test_events_add_up_and_those_without_frames_are_counted_apart() -> None:
@@ -106,11 +119,64 @@ def test_other_files_are_not_recognised(data: bytes) -> None:
     assert not PerfScriptFormat().recognises(data)
 
 
-def test_only_the_first_event_counts_unless_another_one_is_asked_for() -> None:
-    event = "app 12 100.5: 1 {}: \n\t 1f {} (/bin/app)\n\n"
-    text = event.format("cycles:u", "f") + event.format("instructions:u", "g") + event.format("cycles", "f")
-    assert stacks_of("", header=text) == {("app", "f"): 2}
-    assert parse(PerfScriptFormat(), text.encode(), "instructions").stacks == {("app", "g"): 1}
+def events(*headers: str) -> bytes:
+    """Events with a frame each: f, g, h, …"""
+    frames = zip(headers, "fghijklm", strict=False)
+    return "".join(
+        f"app 12 100.5: {header}: \n\t 1f {name} (/bin/app)\n\n" for header, name in frames
+    ).encode()
+
+
+@pytest.mark.parametrize(
+    ("headers", "value", "counts", "left_out"),
+    [
+        pytest.param(
+            ["1 cycles:u", "1 instructions:u", "1 cycles:u"],
+            "",
+            {"f": 1, "h": 1},
+            {"instructions": 1},
+            id="two events",
+        ),
+        pytest.param(["1 cycles", "1 instructions:u"], "instructions", {"g": 1}, {"cycles": 1}, id="by name"),
+        pytest.param(
+            ["1 cpu_core/cycles/P", "1 cpu_atom/cycles/P"], "", {"f": 1, "g": 1}, {}, id="hybrid cores"
+        ),
+        pytest.param(
+            ["1 cpu_core/cycles/", "1 cpu_atom/instructions/"],
+            "cpu_core/cycles/",
+            {"f": 1},
+            {"instructions": 1},
+            id="a kind of cores and another event",
+        ),
+        pytest.param(
+            ["1 sched:sched_switch", "1 page-faults", "1 cpu-clock:ppp"],
+            "",
+            {"h": 1},
+            {"sched:sched_switch": 1, "page-faults": 1},
+            id="CPU after others",
+        ),
+        pytest.param(["probe:open", "probe:close"], "", {"f": 1}, {"probe:close": 1}, id="two probes"),
+        pytest.param(
+            ["1 cycles", "1 cycles", "2 cycles", "96 cycles"], "", {"i": 4}, {}, id="periods are weights"
+        ),
+        pytest.param(["250000 cpu-clock", "250000 cpu-clock"], "", {"f": 1, "g": 1}, {}, id="equal periods"),
+    ],
+)
+def test_events_of_one_name_count_by_their_periods_and_the_others_are_named(
+    headers: list[str], value: str, counts: dict[str, int], left_out: dict[str, int]
+) -> None:
+    parsed = parse(PerfScriptFormat(), events(*headers), value)
+    assert dict(parsed.stacks) == {("app", name): count for name, count in counts.items()}
+    assert (dict(parsed.left_out), parsed.invalid) == (left_out, 0)
+
+
+@pytest.mark.parametrize(
+    ("event", "is_cpu"),
+    [("cycles:P", True), ("task-clock", True), ("cpu_atom/cycles/", True), ("page-faults", False)],
+)
+def test_only_an_event_of_cpu_counts_as_cpu(event: str, is_cpu: bool) -> None:
+    for headers in ([f"1 {event}"], [f"1 {event}", f"7 {event}"]):
+        assert counts_cpu(parse(PerfScriptFormat(), events(*headers)).measure) is is_cpu
 
 
 @pytest.mark.parametrize(
