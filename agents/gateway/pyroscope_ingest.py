@@ -40,7 +40,8 @@ def decode(request: Request, setup: DecodeSetup) -> Decoded:
     name, labels = parse_name(query.get("name", ""))
     format_name = query.get("format", "")
     end_of_name = name.rpartition(".")[2]
-    if end_of_name in _OTHER_ENDS or (not format_name and query.get("units", "") not in _SAMPLES):
+    is_named = _FORMATS.get(format_name) in ("pprof", "jfr")  # formats that say what their values are
+    if end_of_name in _OTHER_ENDS or (not is_named and query.get("units", "") not in _SAMPLES):
         return Decoded(skipped=(SkippedPart("not_cpu", f"{name[:200]}: not CPU", is_wrong=False),))
     data, format_ = _profile(request, format_name)
     if format_name == "lines":

@@ -9,7 +9,7 @@ from typing import IO
 
 from agents.profiles.formats import AUTO, Measure, ProfileSource, Sample
 from agents.profiles.formats.base import missing, named_counts
-from agents.profiles.formats.cpu import counts_cpu
+from agents.profiles.formats.cpu import samples_text
 from agents.profiles.formats.tally import LeftOutSamples, merge_samples
 from agents.profiles.formats.writers import Writer
 from agents.profiles.profile_source import begin_profile
@@ -39,9 +39,7 @@ class Converted:
 
     def summary(self, path: Path) -> str:
         """Say in one line what the file held and what was left out."""
-        counted = self.measure.unit == "count" and counts_cpu(self.measure)
-        unit = "samples" if counted else f"{self.measure.unit} ({self.measure.type})"
-        text = f"{path}: {self.weight:.15g} {unit}"
+        text = f"{path}: {self.weight:.15g} {samples_text(self.measure)}"
         if self.invalid:
             text += f"; {self.invalid} invalid records left out, first {self.first_invalid}"
         if self.left_out:

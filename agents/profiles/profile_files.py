@@ -12,7 +12,7 @@ import xxhash
 
 from agents.profiles.formats import AUTO, StackSamples, count_samples
 from agents.profiles.formats.base import missing, named_counts
-from agents.profiles.formats.cpu import clock_of, counts_cpu
+from agents.profiles.formats.cpu import clock_of, counts_cpu, value_text
 from agents.profiles.message import ProfileOrigin, build_profile, encode_within
 from agents.profiles.profile_source import STDIN, begin_profile, named, opened_profile
 from pipeline.messages.schema.inputs import MAX_COUNT
@@ -36,7 +36,8 @@ class Imported:
         samples, stacks = self.parsed.samples - self.lost, len(self.parsed.stacks)
         text = f"{self.path}: {counted(samples, 'sample')} in {counted(stacks, 'stack')}"
         if not counts_cpu(self.parsed.measure):
-            text += f" of {self.parsed.measure.type}, which is no CPU"
+            kind = "wall time" if clock_of(self.parsed.measure) else self.parsed.measure.type
+            text += f", of {kind}, not of CPU"
         if self.parsed.left_out:
             text += f"; left out: {named_counts(self.parsed.left_out)}"
         if self.parsed.invalid:
@@ -119,7 +120,7 @@ def _check(parsed: StackSamples, held: str, *, asked: bool) -> None:
         raise ConfigError(missing(held, parsed.left_out, parsed.first_invalid))
     if not asked and not clock_of(measure):
         raise ConfigError(
-            f"counts {measure.type} ({measure.unit}), which is no CPU: --value {measure.type} takes it "
+            f"counts {value_text(measure)}, which is no CPU: --value {measure.type} takes it "
             f"all the same{f'; there are {named_counts(parsed.left_out)}' if parsed.left_out else ''}"
         )
     if not measure.per_sample:

@@ -52,10 +52,12 @@ def begin_profile(
         What a file of its format holds, and the reading.
 
     Raises:
-        ConfigError: it is of no known format, or has no such value.
+        ConfigError: it is of no known format, has no such value, or has no weights that a period divides.
     """
     format_found = find_format(format_, source.head)
     reading = read_profile(format_found, source, value)
+    if period and reading.measure.unit == "count":
+        raise ConfigError("counts samples, and no time or bytes that --period could divide")
     if period:
         reading = replace(reading, measure=replace(reading.measure, period=period))
     return format_found.content, reading

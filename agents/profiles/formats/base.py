@@ -29,6 +29,17 @@ TIME_UNITS: Mapping[str, float] = {
 }
 """Unit of time → how many of it are a second."""
 
+_SHORT_UNITS: Mapping[str, str] = {
+    "ns": "nanoseconds",
+    "us": "microseconds",
+    "µs": "microseconds",
+    "ms": "milliseconds",
+    "s": "seconds",
+    "sec": "seconds",
+    **{unit.removesuffix("s"): unit for unit in TIME_UNITS},
+}
+"""Other spelling of a unit of time → its name here."""
+
 _LEAST_VALID = 0.9
 """Share of the first records that have to be samples."""
 
@@ -179,6 +190,20 @@ def read_profile(format_: Format, source: ProfileSource, value: str = "") -> Rea
     except Damaged as damage:
         return Reading(Measure(), iter((Invalid(str(damage)),)))
     return replace(reading, records=_until_damage(reading.records))
+
+
+def unit_name(text: str) -> str:
+    """Return a unit as it is spelt here: ``nanoseconds`` of ``ns``; one that is no time as it is."""
+    return _SHORT_UNITS.get(text, text)
+
+
+def converted(weight: float, unit: str, wanted: str) -> float:
+    """Return a weight in another unit; 0 if one of two units is no time."""
+    if unit == wanted:
+        return weight
+    if unit not in TIME_UNITS or wanted not in TIME_UNITS:
+        return 0.0
+    return weight / TIME_UNITS[unit] * TIME_UNITS[wanted]
 
 
 def named_counts(counts: Mapping[str, int]) -> str:

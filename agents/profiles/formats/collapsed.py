@@ -11,6 +11,7 @@ from agents.profiles.formats.base import (
     Reading,
     Record,
     Sample,
+    Stack,
     StackSamples,
     mostly_samples,
 )
@@ -60,7 +61,9 @@ class CollapsedFormat:
         if not records:
             return b"\0" not in lines
         stacks = [record.stack for record in records if isinstance(record, Sample)]
-        called = [stack for stack in stacks if len(stack) > 1]
+        called = [stack for stack in stacks if len(stack) > 1 and not _is_prose(stack)]
+        if not called and any(len(stack) > 1 for stack in stacks):
+            return False
         roots = {stack[0] for stack in called}
         if not mostly_samples(records) or len(called) >= _MANY and len(roots) > _MOST_ROOTS * len(called):
             return False
@@ -92,6 +95,11 @@ def _records(source: ProfileSource) -> Iterator[Record]:
             continue
         frames = head[0].split(";") if head else ()
         yield Sample(tuple([frame for frame in frames if frame and not frame.isspace()]), count)
+
+
+def _is_prose(stack: Stack) -> bool:
+    """Return whether spaces follow semicolons, as they do in SQL, headers and sentences."""
+    return all(frame[0].isspace() for frame in stack[1:])
 
 
 def _may_be_long(text: str) -> bool:

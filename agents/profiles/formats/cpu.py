@@ -49,6 +49,19 @@ def counts_cpu(measure: Measure) -> bool:
     return clock_of(measure) == "cpu"
 
 
+def samples_text(measure: Measure) -> str:
+    """Return what counts of a measure are called in a message: samples alone are of CPU."""
+    if measure.unit != "count":
+        return measure.unit if measure.unit == measure.type else f"{measure.unit} ({measure.type})"
+    names = {"cpu": "samples", "wall": "samples of wall time"}
+    return names.get(clock_of(measure), f"count ({measure.type})")
+
+
+def value_text(measure: Measure) -> str:
+    """Return what a measure is called where nothing is counted: its type, and its unit if that differs."""
+    return measure.type if measure.unit == measure.type else f"{measure.type} ({measure.unit})"
+
+
 def usual_value(measures: Sequence[Measure], default: str = "") -> int:
     """Return the index of the value that counts where a profile has several.
 

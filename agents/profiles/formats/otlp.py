@@ -20,7 +20,9 @@ from agents.profiles.formats.base import (
     Sample,
     Stack,
     choose_value,
+    converted,
     joined,
+    unit_name,
 )
 from agents.profiles.formats.cpu import clock_of, usual_value
 from agents.profiles.formats.frames import join_frame
@@ -186,7 +188,7 @@ class _Tables:
         period_type = self._value_type(profile.period_type)
         if not type_ and not unit:
             return Measure(period_type=period_type[0])
-        period = float(profile.period) if period_type[1] == unit and profile.period > 0 else 0.0
+        period = float(converted(max(profile.period, 0), period_type[1], unit))
         return Measure(type_ or "samples", unit or "count", period, period_type[0])
 
     def recorded(self, profile: Any) -> Recorded:
@@ -235,7 +237,7 @@ class _Tables:
         return (join_frame(f"{location.address:#x}", binary) if location.address or binary else "[unknown]",)
 
     def _value_type(self, value: Any) -> tuple[str, str]:
-        return self._string(value.type_strindex), self._string(value.unit_strindex)
+        return self._string(value.type_strindex), unit_name(self._string(value.unit_strindex))
 
     def _string(self, index: int) -> str:
         return self._text[index] if 0 < index < len(self._text) else ""

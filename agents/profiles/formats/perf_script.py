@@ -20,7 +20,7 @@ _COMMAND = (
 )
 _PROCESS = r"-?\d++(?:/-?\d++)?(?:\s++|$)"  # pid or pid/tid
 _CPU = r"(?:\[\d++\](?:\s++|$))?"
-_FLAGS = r"(?:[\w.]{4,6}\s++)?"
+_FLAGS = r"(?:(?:[\w.]{4,6}|[A-Za-z]{1,3})\s++)?"  # of traces; of perf's field misc
 _PERIOD = r"(?:(?P<period>\d{1,18})\s++)?"
 _EVENT = rf"{_PERIOD}(?P<event>[^\s\d]\S{{0,400}}?):(?=\s|$)(?P<rest>.*)"
 _TIME = rf"\d++\.\d++:\s*+(?:{_EVENT}|(?P<untyped>.*))"
@@ -41,6 +41,11 @@ _FRAME = re.compile(
     rf"(?:\s+[0-9a-f]+|[0-9a-f]{{8,}})\s+(?!{_TIMED})"  # a command named dd is no address
     r"(?P<symbol>.*?)\s*\((?P<object>[^()]*(?:\([^()]*\))?)\)\s*"
 )
+_BARE_FRAME = re.compile(r"\s+[0-9a-f]{5,}\s+(?P<symbol>\[unknown\]|[^\s\d(\[].*?)\s*")  # without its binary
+_ADDED = re.compile(  # lines of fields that say no more of a stack: srcline, brstack
+    r"\s+\S.*(?::[\d?]+(?: \(discriminator \d+\))?|\[[0-9a-f]+\]|/[MPN-]/[^\s/]*/[^\s/]*/\d+\S*)\s*"
+)
+_LOST = re.compile(r"PERF_RECORD_LOST\w* lost (\d{1,12})")
 _LONG_ADDRESS = re.compile(r"\s+[0-9a-f]{5,}\s")
 _OFFSET = re.compile(r"\+0x[0-9a-f]+$")
 _SINGLE = re.compile(r".*?:\s+(?P<frame>[0-9a-f]+\s+.*\(.*\))\s*")  # an event's only frame, on its own line
@@ -66,8 +71,11 @@ class PerfScriptFormat:
         lines = head_text(whole).split("\n")
         return any(
             (header := _header(line.strip()))
-            and (_SINGLE.fullmatch(line.strip()) or _FRAME.fullmatch(following))
-            and (header.is_event or _LONG_ADDRESS.match(following))
+            and (
+                _SINGLE.fullmatch(line.strip()) or _frame_of(following)
+                if header.is_event
+                else _FRAME.fullmatch(following) and _LONG_ADDRESS.match(following)
+            )
             for line, following in zip(lines, [*lines[1:], ""], strict=True)
         ) and mostly_samples(list(self.read(ProfileSource.of(whole), "").records))
 
@@ -125,6 +133,9 @@ def _records(
         frames = _frames(lines, header.rest) if header else None
         if header is None or frames is None:
             yield Invalid(f"line {number}: {lines[0][:60]!r}")
+        elif not header.event and header.rest.startswith("PERF_RECORD_"):
+            lost = _LOST.match(header.rest)
+            left_out["lost by perf"] += int(lost[1]) if lost else 0
         elif header.event and header.event != wanted:
             left_out[header.event] += 1
         else:
@@ -181,6 +192,8 @@ def _frames(lines: Sequence[str], rest: str) -> list[str] | None:
     stack: list[str] = []
     for text in texts:
         frames = _frame_of(text)
+        if frames is None and stack and _ADDED.fullmatch(text):
+            continue
         if frames is None:
             return None
         stack += frames
@@ -195,7 +208,8 @@ def _frame_of(text: str) -> tuple[str, ...] | None:
 def _read_frame(text: str) -> tuple[str, ...] | None:
     match = _FRAME.fullmatch(text)
     if match is None:
-        return None
+        bare = _BARE_FRAME.fullmatch(text)
+        return (_frame(bare["symbol"], ""),) if bare else None
     frame = _frame(match["symbol"], match["object"])
     if not frame.endswith("_[j]"):
         return (frame,)

@@ -21,7 +21,9 @@ from agents.profiles.formats.base import (
     Recorded,
     Sample,
     choose_value,
+    converted,
     joined,
+    unit_name,
 )
 from agents.profiles.formats.cpu import clock_of, usual_value
 from agents.profiles.formats.frames import file_name, join_frame
@@ -123,7 +125,7 @@ class _Tables:
         self._functions = {function.id: function for function in profile.function}
         self._mappings = {mapping.id: self.string(mapping.filename) for mapping in profile.mapping}
         self.frames = {location.id: self._named(location) for location in profile.location}
-        self._period_unit = self.string(profile.period_type.unit)
+        self._period_unit = unit_name(self.string(profile.period_type.unit))
         is_none = self._period_unit == "nanoseconds" and profile.period == _NO_PERIOD_NS
         self._period = 0 if is_none else profile.period
 
@@ -147,13 +149,13 @@ class _Tables:
         return +counts
 
     def _measure(self, value_type: Any) -> Measure:
-        """Return what a value counts; time has the profile's period if that is of its unit."""
-        type_, unit = self.string(value_type.type), self.string(value_type.unit)
+        """Return what a value counts; time has the profile's period, in the value's unit."""
+        type_, unit = self.string(value_type.type), unit_name(self.string(value_type.unit))
         period_type = self.string(self._profile.period_type.type)
-        its_own = self._period_unit in (unit, "")
+        period = converted(max(self._period, 0), self._period_unit or unit, unit)
         measure = Measure(type_, unit, 0.0, period_type)
         timed = clock_of(measure) or type_ == period_type
-        return replace(measure, period=float(max(self._period, 0)) if timed and its_own else 0.0)
+        return replace(measure, period=float(period) if timed else 0.0)
 
     def endpoint(self, labels: Any, names: Sequence[str]) -> tuple[str, ...]:
         """Return the annotated frame of a sample's endpoint, if a label of these names has one."""

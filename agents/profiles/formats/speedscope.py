@@ -6,10 +6,22 @@ The fields are those of https://www.speedscope.app/file-format-schema.json, vers
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from agents.profiles.formats.base import MAX_WEIGHT, Invalid, Measure, Reading, Record, Sample, choose_value
+from agents.profiles.formats.base import (
+    MAX_WEIGHT,
+    TIME_UNITS,
+    Invalid,
+    Measure,
+    Reading,
+    Record,
+    Sample,
+    choose_value,
+    unit_name,
+)
+from agents.profiles.formats.cpu import usual_value
 from agents.profiles.formats.frames import join_frame
 from agents.profiles.formats.source import Damaged, ProfileSource, head_text, list_in, object_in
 
@@ -31,18 +43,24 @@ class SpeedscopeFormat:
         return text.lstrip().startswith("{") and bool(_MARKS.search(text))
 
     def read(self, source: ProfileSource, value: str) -> Reading:
-        """Read the profiles of one unit: ``value``, or that of the first profile."""
+        """Read the profiles of one unit: ``value``, or the one that ``usual_value`` chooses."""
         document = source.read_json()
         profiles = list_in(document, "profiles")
         frames = [_frame(frame) for frame in list_in(object_in(document, "shared"), "frames")]
         units = [_unit(profile) for profile in profiles]
         if not units:
             raise Damaged("has no profiles")
-        unit = choose_value(units, value, units[0])
-        chosen = [profile for profile, its in zip(profiles, units, strict=True) if its == unit]
-        period = _period(chosen) if unit != "count" else 0.0
-        measure = Measure("samples" if unit == "count" else "weight", unit, period)
-        return Reading(measure, _records(chosen, frames))
+        by_unit: dict[str, list[Any]] = {}
+        for profile, unit in zip(profiles, units, strict=True):
+            by_unit.setdefault(unit, []).append(profile)
+        measures = [_measure(unit, same) for unit, same in by_unit.items()]
+        usual = measures[usual_value(measures)].unit
+        unit = choose_value(units, value, usual)
+        measure = next(measure for measure in measures if measure.unit == unit)
+        left_out = Counter(
+            {other: sum(map(_samples_in, same)) for other, same in by_unit.items() if other != unit}
+        )
+        return Reading(measure, _records(by_unit[unit], frames), left_out=+left_out)
 
 
 def _records(profiles: Sequence[Any], frames: Sequence[str | None]) -> Iterator[Record]:
@@ -103,6 +121,18 @@ def _events(profile: Any, frames: Sequence[str | None]) -> Iterator[Record]:
             yield Sample(_stack(stack, frames) or (), end - last)
 
 
+def _measure(unit: str, profiles: Sequence[Any]) -> Measure:
+    """Return what profiles of one unit count: samples, time, or what the unit says."""
+    if unit == "count":
+        return Measure()
+    return Measure("weight" if unit in TIME_UNITS else unit, unit, _period(profiles))
+
+
+def _samples_in(profile: Any) -> int:
+    """Return how many samples or events a profile has."""
+    return len(list_in(profile, "samples")) or len(list_in(profile, "events"))
+
+
 def _stack(indexes: Sequence[Any], frames: Sequence[str | None]) -> tuple[str, ...] | None:
     """Return the frames of a stack, None if one is not in the table."""
     stack = [frames[index] if type(index) is int and 0 <= index < len(frames) else None for index in indexes]
@@ -138,7 +168,7 @@ def _period(profiles: Sequence[Any]) -> float:
 
 def _unit(profile: Any) -> str:
     unit = profile.get("unit") if isinstance(profile, dict) else None
-    return _UNITS.get(unit, unit) if isinstance(unit, str) else "count"
+    return _UNITS.get(unit, unit_name(unit)) if isinstance(unit, str) else "count"
 
 
 def _is_weight(value: Any) -> bool:

@@ -89,6 +89,21 @@ def test_ingest_takes_times_in_nanoseconds_and_jfr_in_a_form() -> None:
     [
         pytest.param(COLLAPSED, {}, {"name": "shop.alloc_objects{}"}, 0, id="not CPU by name"),
         pytest.param(COLLAPSED, {}, {"name": "shop{}", "units": "bytes"}, 0, id="not CPU by units"),
+        *(
+            pytest.param(
+                COLLAPSED,
+                {},
+                {"name": "shop", "format": format_, "units": units},
+                0,
+                id=f"{format_} of {units}",
+            )
+            for format_, units in [
+                ("folded", "bytes"),
+                ("collapsed", "objects"),
+                ("lines", "lock_samples"),
+                ("speedscope", "lock_nanoseconds"),
+            ]
+        ),
         pytest.param(COLLAPSED, {}, {"name": ""}, 400, id="no name"),
         pytest.param(COLLAPSED, {}, {"name": "shop{a=b"}, 400, id="open bracket"),
         pytest.param(COLLAPSED, {}, {"name": "shop{a}"}, 400, id="no value"),

@@ -59,7 +59,7 @@ LEFT_OUT = "3 samples; 1 invalid records left out, first line 2: 'nonsense'; 2 w
         pytest.param(
             heap(), "640 bytes (inuse_space); left out: 1 alloc_objects", id="a value that is no sample"
         ),
-        pytest.param(speedscope(UNIT), r"1 x\x1b[31m\ny (weight)", id="controls do not reach the terminal"),
+        pytest.param(speedscope(UNIT), r"1 x\x1b[31m\ny", id="controls do not reach the terminal"),
     ],
 )
 def test_what_was_converted_is_said(
@@ -171,3 +171,12 @@ def test_a_heap_profile_is_not_imported_as_cpu(tmp_path: Path, capsys: pytest.Ca
     (tmp_path / "heap.pb").write_bytes(heap())
     assert run(["agent", "import", str(tmp_path / "heap.pb"), "--service", "shop"]) == 2
     assert "counts inuse_space (bytes), which is no CPU: --value inuse_space" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["convert"], ["import", "--service", "shop"]])
+def test_a_period_of_samples_is_refused(
+    command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.txt").write_text("main;work 30000000\n")
+    assert run(["agent", *command, str(tmp_path / "a.txt"), "--period", "1e7"]) == 2
+    assert "counts samples, and no time or bytes that --period could divide" in capsys.readouterr().err

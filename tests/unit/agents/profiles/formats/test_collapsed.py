@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents.profiles.formats.collapsed import parse_collapsed
+from agents.profiles.formats.collapsed import CollapsedFormat, parse_collapsed
 from tests.support.paths import REAL_DATA
 
 SAMPLES = REAL_DATA / "profiles"
@@ -71,3 +71,18 @@ def test_parts_of_samples_are_neither_made_nor_lost_and_those_without_frames_dis
 @pytest.mark.parametrize("name", ["simple-crlf.txt", "simple-utf16-le.txt", "simple-with-invalids.txt"])
 def test_real_files(name: str) -> None:
     assert parse_collapsed((SAMPLES / name).read_bytes()).stacks == SIMPLE
+
+
+@pytest.mark.parametrize(
+    ("text", "is_taken"),
+    [
+        pytest.param("main;work 3\nmain 1\n", True, id="stacks"),
+        pytest.param("Web Content;js main;f 3\n" * 4, True, id="spaces in names"),
+        pytest.param("main; work 3\nmain;f 2\n", True, id="one space among stacks"),
+        pytest.param("SELECT a FROM t; LIMIT 3\n" * 9, False, id="SQL"),
+        pytest.param("session=a; Path=/; Max-Age 3600\n" * 5, False, id="headers"),
+        pytest.param("chain a; rule 1; packets 10\nchain a; rule 2; packets 9\n", False, id="prose"),
+    ],
+)
+def test_what_is_recognised(text: str, is_taken: bool) -> None:
+    assert CollapsedFormat().recognises(text.encode()) == is_taken

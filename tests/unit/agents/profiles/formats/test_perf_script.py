@@ -225,3 +225,32 @@ def test_a_long_line_takes_time_by_its_length(line: str) -> None:
     """Where it took the square of it, this test would not end within its limit."""
     assert PerfScriptFormat().recognises(f"{line}\n".encode()) is False
     assert parse(PerfScriptFormat(), f"{line}\n".encode()).samples == 0
+
+
+@pytest.mark.parametrize(
+    ("header", "added", "ends"),
+    [
+        pytest.param("app 12 U    1.5: 1 cycles: ", "", True, id="misc of user code"),
+        pytest.param("app 12 [001] Kp   1.5: 1 cycles: ", "", True, id="misc of the kernel"),
+        pytest.param("app 12 1.5: 1 cycles: ", "  cart.c:12\n", True, id="srcline"),
+        pytest.param("app 12 1.5: 1 cycles: ", "  cart.c:12 (discriminator 3)\n", True, id="discriminator"),
+        pytest.param("app 12 1.5: 1 cycles: ", "  app[1a0]\n", True, id="srcline without debug information"),
+        pytest.param(
+            "app 12 1.5: 1 cycles: ", " 0x401136/0x401120/P/-/-/3  0x41/0x42/M/-/-/1 \n", True, id="brstack"
+        ),
+        pytest.param("app 12 1.5: 1 cycles: ", "", False, id="no binaries"),
+    ],
+)
+def test_fields_beside_the_stack_change_nothing(header: str, added: str, ends: bool) -> None:
+    binary = " (/bin/app)" if ends else ""
+    event = f"{header}\n\t  55d0c0de f(int)+0x1{binary}\n{added}\t  55d0c0df main+0x2{binary}\n{added}\n"
+    assert PerfScriptFormat().recognises((event * 3).encode())
+    assert stacks_of(event * 3, header="") == {("app", "main", "f(int)"): 3}
+
+
+def test_lost_events_are_counted_and_other_records_of_perf_are_no_samples() -> None:
+    records = "app 1 0.5: PERF_RECORD_COMM exec: app:1/1\n\napp 1 2.0: PERF_RECORD_LOST lost 120\n\n"
+    event = "app 1 1.5: 1 cycles: \n\t  55d0c0de f (/bin/app)\n\n"
+    parsed = parse(PerfScriptFormat(), (event + records).encode())
+    assert (parsed.samples, parsed.frameless, parsed.invalid) == (1, 0, 0)
+    assert parsed.left_out == {"lost by perf": 120}

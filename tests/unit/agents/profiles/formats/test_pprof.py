@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agents.profiles.formats import AUTO, ProfileSource, find_format, parse
+from agents.profiles.formats import AUTO, Measure, ProfileSource, find_format, parse
 from agents.profiles.formats.pprof import PPROF, PprofFormat
 from tests.support.gateway_requests import libdatadog_pprof
 from tests.support.paths import REAL_DATA
@@ -57,6 +57,30 @@ class Builder:
 def build(types: Sequence[tuple[str, str]], values: Sequence[int], period: int = 0) -> bytes:
     builder = Builder(types, period)
     return builder.sample([builder.location("f"), builder.location("main")], *values).bytes()
+
+
+@pytest.mark.parametrize(
+    ("unit", "period_unit", "value", "period", "measure"),
+    [
+        pytest.param("ns", "ns", 30_000_000, 10_000_000, Measure("cpu", TIMES[1], 1e7), id="short"),
+        pytest.param("millisecond", "ms", 30, 10, Measure("cpu", "milliseconds", 10), id="singular"),
+        pytest.param(
+            "microseconds", TIMES[1], 30_000, 10_000_000, Measure("cpu", "microseconds", 1e4), id="two units"
+        ),
+        pytest.param(
+            "s", "milliseconds", 3, 1000, Measure("cpu", "seconds", 1), id="seconds by milliseconds"
+        ),
+        pytest.param(TIMES[1], "bytes", 3, 512, Measure("cpu", TIMES[1], 0), id="no time as a period"),
+    ],
+)
+def test_units_of_time_may_be_short_and_periods_have_another(
+    unit: str, period_unit: str, value: int, period: int, measure: Measure
+) -> None:
+    builder = Builder([("cpu", unit)], period)
+    builder.profile.period_type.type = builder.string("cpu")
+    builder.profile.period_type.unit = builder.string(period_unit)
+    parsed = parse(PprofFormat(), builder.sample([builder.location("f")], value).bytes())
+    assert (parsed.measure, parsed.samples) == (measure, 3)
 
 
 @pytest.mark.parametrize(

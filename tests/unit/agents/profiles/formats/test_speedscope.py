@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -68,7 +68,7 @@ def test_a_byte_order_mark_is_passed_over(encoding: str) -> None:
         pytest.param(
             sampled(unit="bytes", weights=[1024, 512]),
             {("main", "work"): 2, ("main",): 1},
-            Measure("weight", "bytes", 512),
+            Measure("bytes", "bytes", 512),
             id="bytes",
         ),
     ],
@@ -84,9 +84,27 @@ def test_threads_add_up_and_another_unit_has_to_be_asked_for() -> None:
     profiles = [sampled(), sampled(), sampled(unit="bytes", weights=[20, 10])]
     data = speedscope(profiles=profiles)
     assert parse(SPEEDSCOPE, data).samples == 8
-    assert parse(SPEEDSCOPE, data, "bytes").measure == Measure("weight", "bytes", 10)
+    assert parse(SPEEDSCOPE, data).left_out == {"bytes": 2}
+    assert parse(SPEEDSCOPE, data, "bytes").measure == Measure("bytes", "bytes", 10)
     with pytest.raises(ConfigError, match="has no value 'seconds': there are count, bytes"):
         parse(SPEEDSCOPE, data, "seconds")
+
+
+@pytest.mark.parametrize(
+    ("units", "unit", "samples", "left_out"),
+    [
+        pytest.param(("bytes", "seconds"), "seconds", 3, {"bytes": 2}, id="time before memory"),
+        pytest.param(("seconds", "none"), "count", 30, {"seconds": 2}, id="counts before time"),
+        pytest.param(("milliseconds", "seconds"), "milliseconds", 3, {"seconds": 2}, id="two units of time"),
+        pytest.param(("bytes", "objects"), "bytes", 3, {"objects": 2}, id="the first of no clock"),
+    ],
+)
+def test_the_usual_unit_counts_and_the_others_are_named(
+    units: Sequence[str], unit: str, samples: int, left_out: Mapping[str, int]
+) -> None:
+    profiles = [sampled(unit=unit, weights=[20, 10]) for unit in units]
+    parsed = parse(SPEEDSCOPE, speedscope(profiles=profiles))
+    assert (parsed.measure.unit, parsed.samples, parsed.left_out) == (unit, samples, left_out)
 
 
 @pytest.mark.parametrize(
