@@ -134,8 +134,8 @@ def _records(
         if header is None or frames is None:
             yield Invalid(f"line {number}: {lines[0][:60]!r}")
         elif not header.event and header.rest.startswith("PERF_RECORD_"):
-            lost = _LOST.match(header.rest)
-            left_out["lost by perf"] += int(lost[1]) if lost else 0
+            if lost := _LOST.match(header.rest):
+                left_out["lost by perf"] += int(lost[1])
         elif header.event and header.event != wanted:
             left_out[header.event] += 1
         else:
