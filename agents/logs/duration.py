@@ -31,7 +31,6 @@ _ISO = re.compile(r"PT(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?", re.ASCII)
 _MISSING = ("", "nan", "none", "null")
 _KEY = re.compile(r".*(?:[_.-]|(?<=[a-z])(?=[A-Z]))([A-Za-z]+)")
 
-
 _MAX_KEY = 100
 """Characters of a key that are looked at."""
 

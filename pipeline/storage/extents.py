@@ -1,4 +1,4 @@
-"""How far counted tables go: one question for several of them."""
+"""Progress of counted tables: one question for several of them."""
 
 from __future__ import annotations
 

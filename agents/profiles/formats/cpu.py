@@ -1,4 +1,4 @@
-"""What counts as CPU: the one rule for every format and protocol, by type, unit and period of values.
+"""Clock of a profile's values, CPU or wall: one rule for all formats, by type, unit and period.
 
 Types are those of Go's runtime, gperftools, perf_to_profile, Datadog, Pyroscope, Parca, async-profiler and
 OpenTelemetry's eBPF profiler, whose ``samples`` are of CPUs by their period, and whose ``events`` are hits of
