@@ -46,6 +46,16 @@ LINKS: Mapping[str, Code] = {
 }
 """Answers of deduplication: in what two regressions are one, or came nearest to it."""
 
+EXPLAINED: Mapping[str, Code] = {
+    "own": Code(passed="{0}"),
+    "through": Code(passed="rose through {1}: {0}"),
+    "moved": Code(passed="its cost came from {1}: {0}"),
+    "entry": Code(passed="its entry got more traffic, or dearer as a whole: {0}"),
+    "unclear": Code(passed="no cause of most of it stands out of the noise: {0}"),
+    "gone": Code(passed="it did not rise against what is usual at these hours: {0}"),
+}
+"""Answers of the explanation; {0} are the parts of the rise, {1} is what most of it goes through or left."""
+
 RELEASE_COSTS = "release_costs"
 """Key of the comparison of releases."""
 

@@ -13,7 +13,7 @@ from pipeline.model import Decision, RegressionKind
 from pipeline.model.step import Code as Code
 from pipeline.model.step import Stage
 from pipeline.model.step import Step as Step
-from pipeline.model.step_codes import COMMON, LINKS, RELEASES, STACKS, SURE
+from pipeline.model.step_codes import COMMON, EXPLAINED, LINKS, RELEASES, STACKS, SURE
 
 TEXT = "text"
 """Code of a decision that a version without codes stored: its one subject is the sentence."""
@@ -241,6 +241,18 @@ STEPS: tuple[Step, ...] = (
         event_field="strata",
         ablatable=False,
     ),
+    Step(
+        "explanation",
+        "dedup",
+        "What are the few causes that turned the stacks before into those after?",
+        measures="share of its rise that is its own cost or that it is called more often",
+        passes="it was not explained",
+        passes_alone="no stacks to explain it by",
+        codes=EXPLAINED,
+        drops=False,
+        ablatable=False,
+        optional=True,
+    ),
     _part("inserted_frames", "Are stacks the same but for frames put into them?", "dedup"),
     _part("same_time", "Are their change points near enough in time to be one?", "dedup"),
     _part("late_callers", "Does it rise through a reported regression, however much later?", "dedup"),
@@ -319,7 +331,9 @@ DETECTOR_PARTS: tuple[str, ...] = tuple(key for key in DETECTION if key not in F
 Without ``noise_at_scale`` noise is that of single windows; without ``count_likelihood`` it is Gaussian.
 """
 
-CONSTRAINTS: tuple[str, ...] = tuple(step.key for step in STEPS if step.stage == "dedup" and not step.drops)
+CONSTRAINTS: tuple[str, ...] = tuple(
+    step.key for step in STEPS if step.stage == "dedup" and not step.drops and not step.optional
+)
 """Keys of what deduplication asks of pairs: constraints, features and the residual."""
 
 FACTORS: tuple[str, ...] = tuple(step.key for step in STEPS if step.factor)

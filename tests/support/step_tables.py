@@ -20,7 +20,7 @@ a value and the bound that the value was compared with.
 
 def step_page() -> str:
     """Return the page: each step with its question and numbers, and codes with numbers of their own."""
-    steps = [step for step in STEPS if step.drops]
+    steps = [step for step in STEPS if step.drops or step.optional]
     lines = [INTRODUCTION, "| step | asks | value, against the bound | codes |", "| --- | --- | --- | --- |"]
     for step in steps:
         codes = ", ".join(f"`{code}`" for code in step.codes)

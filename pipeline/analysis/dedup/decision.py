@@ -21,6 +21,7 @@ from pipeline.analysis.dedup.evidence import (
     members_of,
 )
 from pipeline.analysis.dedup.within_scan import group_cluster
+from pipeline.analysis.explain.verdict import STEP, judge
 from pipeline.analysis.mix import within
 from pipeline.analysis.mix.traffic import judge_traffic_shifts
 from pipeline.model import Candidate, Dropped, Joined, divide
@@ -53,6 +54,28 @@ class DedupDecision:
         self.reported += passed
         self.members += [member for reported in passed for member in members_of(reported)]
 
+    def explained(self, clusters: Sequence[Cluster]) -> DedupDecision:
+        """Return the decision with what the explanation says of each candidate beside it."""
+        said = {
+            (candidate.series, candidate.change_time): judge(cluster.explanation, element(*candidate.series))
+            for cluster in clusters
+            for candidate in cluster.candidates
+        }
+
+        def noted(candidate: Candidate) -> Candidate:
+            decision = said.get((candidate.series, candidate.change_time))
+            if decision is None:
+                return candidate
+            group = tuple(map(noted, candidate.group))
+            return replace(candidate, passed=(*candidate.passed, decision), group=group)
+
+        return replace(
+            self,
+            unique=list(map(noted, self.unique)),
+            joined=[replace(joined, candidate=noted(joined.candidate)) for joined in self.joined],
+            dropped=[replace(dropped, candidate=noted(dropped.candidate)) for dropped in self.dropped],
+        )
+
 
 def decide(evidence: DedupEvidence, config: DedupConfig) -> DedupDecision:
     """Decide on every candidate of a scan, cluster by cluster in the order of time."""
@@ -75,7 +98,7 @@ def decide(evidence: DedupEvidence, config: DedupConfig) -> DedupDecision:
         elif rest:
             history = _history(evidence, cluster, decision)
             decision.take(join_reported(evidence, cluster, rest, history, config), evidence.event_of)
-    return decision
+    return decision.explained(evidence.clusters) if config.asks(STEP) else decision
 
 
 def _without_mix(evidence: DedupEvidence, cluster: Cluster) -> tuple[Cluster, Sequence[Dropped]]:

@@ -15,6 +15,7 @@ from pipeline.analysis.cost_shift.scan import LabelGroups, StackEvidence
 from pipeline.analysis.cost_shift.stack_history import StackHistory
 from pipeline.analysis.dedup.rules import PairwiseConfig
 from pipeline.analysis.detect.expected import values_and_weights
+from pipeline.analysis.explain.explanation import Explanation, explain
 from pipeline.analysis.mix.within import RiseWithin
 from pipeline.analysis.rootcause import first_announcements
 from pipeline.analysis.stacks import CarriedOver, StackIndex, against_control, carry_over
@@ -44,6 +45,11 @@ class DedupConfig:
     pairwise: PairwiseConfig = field(default_factory=PairwiseConfig)
     cost_domains: tuple[tuple[str, tuple[str, ...]], ...] = ()  # name and patterns of subroutines
     without: frozenset[str] = frozenset()  # keys of pipeline.model.steps
+    optional: frozenset[str] = frozenset()  # keys of optional steps that are asked
+
+    def asks(self, step: str) -> bool:
+        """Return whether an optional step is asked."""
+        return step in self.optional
 
     def runs(self, step: str) -> bool:
         """Return whether a step or constraint is not left out."""
@@ -151,6 +157,14 @@ class Cluster:
         if all(candidate.kind != "long_term" for candidate in self.candidates):
             index = against_control(index, self.stacks.days)
         return carry_over(index) if self.inserted_frames else CarriedOver(index)
+
+    @cached_property
+    def explanation(self) -> Explanation | None:
+        """The causes of what became of the stacks; None without any."""
+        if not self.stacks.index.stacks:
+            return None
+        compared = self.stacks.compared(self.carried)
+        return explain(compared.index, compared.days)
 
     @property
     def index(self) -> StackIndex:

@@ -1,0 +1,174 @@
+"""Traffic: the factors by which the work of whole entries moved together, read from what stands below them.
+
+An entry is a node near the root whose work comes as requests come: an annotation such as ``endpoint=``, a
+branch of the first fork, and whatever moved by itself on earlier days. Its factor is what most of its parts
+agree on, so that one part that got dearer does not pass for traffic; parts far from it do not count.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.analysis.stacks import StackIndex, caller_nodes
+from pipeline.model import BoolArray, FloatArray, Int32Array, IntArray
+
+ENOUGH = 30.0
+"""Samples expected of a part from which on its ratio says something."""
+
+_FEW_PARTS = 4
+"""Parts of which a majority is no matter of one of them."""
+
+_ERRORS = 4.0
+"""Standard errors beyond which a part does not follow its entry, and an entry does not follow its caller."""
+
+_WANDER = 0.01
+"""Standard deviation by which entries and parts stray without anybody's doing, relative."""
+
+_ROUNDS = 6
+
+_LEAST_FACTOR = 1e-3
+
+_VOLATILE = 3.0
+"""Mean squared standard score of earlier days from which on a node carries traffic of its own."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Entries:
+    """Nodes of the call tree that may have traffic of their own, callers first."""
+
+    stacks: tuple[Int32Array, ...]  # of each entry; the first is the root's, which are all
+    parent: IntArray  # (entries,) number of the nearest entry above; -1 of the root
+    nearest: IntArray  # (stacks,) number of the deepest entry of each stack
+
+
+def find_entries(index: StackIndex, seen: FloatArray, expected: FloatArray) -> Entries:
+    """Return the nodes of a call tree that carry traffic of their own.
+
+    Args:
+        index: Of the stacks.
+        seen: (days, stacks) samples on earlier days, at the hours of the change.
+        expected: (days, stacks) samples expected then.
+    """
+    groups: list[Int32Array] = [np.arange(index.stacks, dtype=np.int32)]
+    parents, nearest = [-1], np.zeros(index.stacks, dtype=np.int64)
+    forked = np.zeros(index.stacks, dtype=np.bool_)  # whether a fork is above, at which entries begin
+    lengths = np.diff(index.starts)
+    for depth, nodes in enumerate(caller_nodes(index)):
+        reaching = np.flatnonzero(lengths > depth)
+        node, first, size = _numbered(nodes[reaching])
+        if len(size) == len(reaching):  # no two stacks have a node in common any more
+            break
+        above = nearest[reaching[first]]
+        whole = np.bincount(nearest, minlength=len(groups))[above]
+        divided = (size > 1) & (size < whole)  # a caller and all that it calls are one
+        label = index.label[index.starts[reaching[first]] + depth]
+        annotated = ~index.subroutine[label]
+        begins = ~forked[reaching[first]] | _volatile(seen, expected, nearest, reaching, node, above)
+        is_entry = divided & (annotated | ((size >= _FEW_PARTS) & begins))
+        forked[reaching[divided[node]]] = True
+        for number in np.flatnonzero(is_entry).tolist():
+            stacks = reaching[node == number].astype(np.int32)
+            nearest[stacks] = len(groups)
+            groups.append(stacks)
+            parents.append(int(above[number]))
+    return Entries(tuple(groups), np.array(parents, dtype=np.int64), nearest)
+
+
+def traffic_factors(
+    index: StackIndex,
+    entries: Entries,
+    seen: FloatArray,
+    expected: FloatArray,
+    apart: BoolArray | None = None,
+) -> FloatArray:
+    """Return the factor by which the traffic of each stack's entry moved: (rows, stacks).
+
+    Args:
+        index: Of the stacks.
+        entries: The nodes that may have a factor.
+        seen: (rows, stacks) samples.
+        expected: (rows, stacks) samples expected; each row is a comparison of its own.
+        apart: (stacks,) which are known to have changed by themselves, and do not say what traffic did.
+    """
+    leaf = index.label[index.starts[1:] - 1]
+    logarithms = np.zeros((len(entries.stacks), len(seen)))
+    for entry, stacks in enumerate(entries.stacks):
+        above = logarithms[entries.parent[entry]] if entry else np.zeros(len(seen))
+        logarithms[entry] = above
+        witnesses = stacks if apart is None else stacks[~apart[stacks]]
+        parts = _parts(leaf[witnesses], seen[:, witnesses], expected[:, witnesses])
+        for row, (part_seen, part_expected) in enumerate(zip(*parts, strict=True)):
+            logarithms[entry, row] = _factor(part_seen, part_expected, float(above[row]), is_root=not entry)
+    return np.asarray(np.exp(logarithms[entries.nearest]).T)
+
+
+def _numbered(nodes: Int32Array) -> tuple[IntArray, IntArray, IntArray]:
+    """Return nodes numbered from 0 on, a position of each number, and how often each comes."""
+    _, first, number, size = np.unique(nodes, return_index=True, return_inverse=True, return_counts=True)
+    return number.reshape(-1), first, size
+
+
+def _volatile(
+    seen: FloatArray,
+    expected: FloatArray,
+    nearest: IntArray,
+    stacks: IntArray,
+    node: IntArray,
+    above: IntArray,
+) -> BoolArray:
+    """Return which nodes strayed from the entry above on earlier days by more than sampling can: (nodes,)."""
+    days, nodes = len(seen), len(above)
+    if days < _FEW_PARTS:
+        return np.zeros(nodes, dtype=np.bool_)
+    own = [np.bincount(node, row[stacks], minlength=nodes) for row in (*seen, *expected)]
+    whole = [np.bincount(nearest, row)[above] for row in (*seen, *expected)]
+    own_seen, own_expected = np.split(np.array(own), 2)
+    whole_seen, whole_expected = np.split(np.array(whole), 2)
+    mean = own_expected * whole_seen / np.maximum(whole_expected, 1.0)
+    usable = mean >= ENOUGH
+    scores = (own_seen - mean) ** 2 / (2 * np.maximum(mean, 1.0))  # what is expected was counted too
+    usable_days = usable.sum(axis=0)
+    squares = np.where(usable, scores, 0.0).sum(axis=0) / np.maximum(usable_days, 1)
+    return np.asarray((usable_days >= _FEW_PARTS) & (squares > _VOLATILE), dtype=np.bool_)
+
+
+def _parts(leaf: Int32Array, seen: FloatArray, expected: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return samples summed by what the stacks end in, where there are leaves enough: (rows, parts)."""
+    leaves, number = np.unique(leaf, return_inverse=True)
+    if len(leaves) < _FEW_PARTS:
+        return seen, expected
+    rows = [np.bincount(number, row, minlength=len(leaves)) for row in (*seen, *expected)]
+    return np.array(rows[: len(seen)]), np.array(rows[len(seen) :])
+
+
+def _factor(seen: FloatArray, expected: FloatArray, above: float, *, is_root: bool) -> float:
+    """Return the logarithm of the factor that most parts agree on, drawn to the caller's by its error."""
+    usable = expected >= ENOUGH
+    seen, expected = seen[usable], expected[usable]
+    if len(seen) < _FEW_PARTS:
+        return above
+    factor = max(_middle(seen / expected, np.sqrt(expected)), _LEAST_FACTOR)
+    follows = np.ones(len(seen), dtype=np.bool_)
+    for _ in range(_ROUNDS):
+        mean = factor * expected
+        follows = np.abs(seen - mean) <= _ERRORS * np.sqrt(2 * mean + (_WANDER * mean) ** 2)
+        if not follows.any():
+            return above
+        factor = max(float(seen[follows].sum() / expected[follows].sum()), _LEAST_FACTOR)
+    apart = float(np.log(factor)) - above
+    if is_root:
+        return above + apart
+    if 2 * expected[follows].sum() < expected.sum():  # no majority: its parts went ways of their own
+        return above
+    variance = 2 / max(float(seen[follows].sum()), 1.0)
+    if abs(apart) > _ERRORS * np.sqrt(variance + _WANDER**2):
+        return above + apart
+    return above + apart * _WANDER**2 / (_WANDER**2 + variance)
+
+
+def _middle(ratios: FloatArray, weights: FloatArray) -> float:
+    order = np.argsort(ratios, kind="stable")
+    heaped = np.cumsum(weights[order])
+    return float(ratios[order][np.searchsorted(heaped, heaped[-1] / 2)])
