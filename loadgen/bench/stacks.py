@@ -13,6 +13,7 @@ import numpy as np
 from loadgen.harness import BenchResult
 from pipeline.analysis.cost_shift.scan import StackEvidence, judge_cost_shifts
 from pipeline.analysis.dedup.evidence import Cluster
+from pipeline.analysis.explain.explanation import explain
 from pipeline.analysis.mix.traffic import judge_traffic_shifts
 from pipeline.analysis.rootcause.attribution import attribute, call_distances
 from pipeline.analysis.stacks import (
@@ -26,7 +27,7 @@ from pipeline.model import Candidate, FloatArray, IntArray, StackMatrix
 
 DEPTH = 40
 DAYS = 7
-STEPS = 9
+STEPS = 10
 """Parts of the measurement, the drawing among them."""
 
 _LABELS = 20_000
@@ -97,6 +98,7 @@ def measure_stacks(advance: Callable[[], None], *, stacks: int) -> list[BenchRes
     shifts = partial(judge_cost_shifts, carried=carried, history=history)
     watch.step("cost shift", lambda: shifts(cluster.stacks, candidates, [()] * len(candidates)))
     watch.step("traffic shift", lambda: judge_traffic_shifts(history, candidates))
+    watch.step("explanation", lambda: explain(carried.index, days))
     watch.step("rises", lambda: measure_rises(carried.index, [candidate.series for candidate in candidates]))
     compared = watch.step(
         "index of root cause", lambda: carry_over(against_control(index_stacks(around), days)).index
