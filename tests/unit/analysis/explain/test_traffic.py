@@ -26,7 +26,7 @@ def rows_with(label: str) -> BoolArray:
 
 
 def factors(seen: FloatArray, entries: Entries = ENTRIES) -> FloatArray:
-    return traffic_factors(INDEX, entries, seen[None], TREE.rates[None])[0]
+    return np.asarray(traffic_factors(INDEX, entries, seen[None], TREE.rates[None])[0], dtype=np.float64)
 
 
 def test_entries_are_the_branches_of_the_first_fork() -> None:
