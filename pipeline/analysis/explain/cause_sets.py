@@ -2,7 +2,8 @@
 
 A subroutine that costs more by itself changes the stacks that end in it; called more often by a caller, those
 in which it stands right below that caller; called more often by all of them, those that hold it. Equal sets
-cannot be distinguished by stacks: they are one cause with several readings.
+cannot be distinguished by stacks: they are one cause with several readings. Annotations such as ``endpoint=``
+are no subroutines: nothing is their own, and they call nothing.
 """
 
 from __future__ import annotations
@@ -103,19 +104,21 @@ class _Part(NamedTuple):
 
 
 def _own(index: StackIndex) -> _Part:
-    leaf = index.label[index.starts[1:] - 1]
-    order = np.argsort(leaf, kind="stable").astype(np.int32)
+    at = np.flatnonzero(index.subroutine[index.label])
+    last = np.diff(index.stack[at], append=-1) != 0
+    leaf, stack = index.label[at][last], index.stack[at][last]
     label, size = np.unique(leaf, return_counts=True)
-    return _Part(label, np.full(len(label), -1, dtype=np.int32), size, order)
+    order = np.argsort(leaf, kind="stable")
+    return _Part(label, np.full(len(label), -1, dtype=np.int32), size, stack[order])
 
 
 def _calls(index: StackIndex) -> _Part:
     """Return the pairs of caller and callee; a pair that recurs in a stack holds it once."""
-    inner = np.ones(len(index.label), dtype=np.bool_)
-    inner[index.starts[1:] - 1] = False
-    at = np.flatnonzero(inner)
+    at = np.flatnonzero(index.subroutine[index.label])
+    stack, label = index.stack[at], index.label[at].astype(np.int64)
+    inner = np.flatnonzero(np.diff(stack) == 0)
     labels, stacks = len(index.names), max(index.stacks, 1)
-    key = (index.label[at].astype(np.int64) * labels + index.label[at + 1]) * stacks + index.stack[at]
+    key = (label[inner] * labels + label[inner + 1]) * stacks + stack[inner]
     key.sort()
     key = key[np.diff(key, prepend=-1) != 0]
     pair = key // stacks
@@ -126,9 +129,9 @@ def _calls(index: StackIndex) -> _Part:
 
 
 def _through(index: StackIndex) -> _Part:
-    held = index.incidence
-    size = np.diff(held.indptr)
-    label = np.arange(len(index.names), dtype=np.int32)
+    held = index.incidence[np.flatnonzero(index.subroutine)]
+    label = np.flatnonzero(index.subroutine).astype(np.int32)
+    size = np.diff(held.indptr).astype(np.int64)
     return _Part(label, np.full(len(label), -1, dtype=np.int32), size, held.indices.astype(np.int32))
 
 

@@ -13,7 +13,10 @@ from pipeline.analysis.stacks import index_stacks
 from pipeline.model import StackMatrix
 
 STACKS = st.lists(
-    st.lists(st.sampled_from("abcde"), min_size=1, max_size=5).map(tuple), min_size=1, max_size=8, unique=True
+    st.lists(st.sampled_from(["a", "b", "c", "d", "endpoint=/e"]), min_size=1, max_size=5).map(tuple),
+    min_size=1,
+    max_size=8,
+    unique=True,
 )
 
 
@@ -25,7 +28,10 @@ def matrix_of(stacks: list[tuple[str, ...]]) -> StackMatrix:
 def reference(stacks: list[tuple[str, ...]]) -> dict[frozenset[int], set[Reading]]:
     """Return the readings of each set of stacks, by their definitions."""
     members: dict[Reading, set[int]] = defaultdict(set)
-    for row, stack in enumerate(stacks):
+    for row, frames in enumerate(stacks):
+        stack = [frame for frame in frames if "=" not in frame]
+        if not stack:
+            continue
         members[Reading("own", stack[-1])].add(row)
         for caller, name in zip(stack, stack[1:], strict=False):
             members[Reading("calls", name, caller)].add(row)
