@@ -253,7 +253,7 @@ MANAGED: tuple[NameRule, ...] = (
         # the content hash of a bundle's file: of hexadecimal digits, of esbuild, of Rollup and Vite
         (".js", ".mjs", ".cjs"),
         cut(
-            (r"[.-](?=[0-9a-f]*\d)[0-9a-f]{8,32}(?=(?:\.min)?\.[mc]?js\b)", ""),
+            (r"[.-](?=[0-9a-f]*\d)[0-9a-f]{8,32}(?=(?:\.(?:min|bundle|chunk))*\.[mc]?js\b)", ""),
             (r"-(?=[A-Z]*[2-7])[A-Z2-7]{8}(?=\.[mc]?js\b)", ""),
             (
                 r"-(?=[\w-]{0,7}[A-Z])(?=[\w-]{0,7}[a-z])(?=[\w-]{0,6}\d[A-Za-z])(?![a-z]+\d+[A-Z][a-z]+\.)"

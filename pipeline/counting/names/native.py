@@ -22,6 +22,13 @@ _GO_ONLY = re.compile(
 )
 
 
+_GO_ABI = re.compile(r"\.abi(?:0|internal)$")
+
+
+def _without_go_abi(name: str) -> str:
+    return _GO_ABI.sub("", name) if _GO_ONLY.search(name) else name
+
+
 def _without_go_closure(name: str) -> str:
     found = _GO_CLOSURE.match(name)
     # Python and others have functions called func1; Go's closures stand in a function of a package.
@@ -108,6 +115,7 @@ NATIVE: tuple[NameRule, ...] = (
             (r"((?:::|\)|^_Z)[^.]*|^[A-Za-z_]\w*)\.(?:cold|localalias)$", r"\1"),
             (r"(?<=\w)\.(omp_outlined|omp_outlined_debug__)\.*\d+$", r".\1"),
             (r"^([A-Za-z_]\w*)\.\d{3,}$", r"\1"),
+            (r"(::[A-Za-z_]\w*)\.\d+$", r"\1"),
         ),
         sign=r"\[clone| \(\.|\.\d|\.(?:cold|localalias)$|\.omp_outlined",
     ),
@@ -144,6 +152,14 @@ NATIVE: tuple[NameRule, ...] = (
         (".func", ".gowrap", ".deferwrap", "-fm", "-range", "·dwrap·"),
         _without_go_closure,
         sign=r"\.(?:func|gowrap|deferwrap)\d|-fm$|-range\d|·dwrap·\d",
+    ),
+    NameRule(
+        "go-abi",
+        "Go",
+        # the calling convention of assembly, which Go's own profiles leave out
+        (".abi0", ".abiinternal"),
+        _without_go_abi,
+        sign=r"\.abi(?:0|internal)$",
     ),
     NameRule(
         "cgo-hash",

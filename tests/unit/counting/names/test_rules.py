@@ -210,6 +210,8 @@ GO = {
     "plugin/unnamed-0123456789abcdef.total": "plugin/unnamed.total",
     "main._Cfunc_total": "main._Cfunc_total",
     "crypto/sha256.block": "crypto/sha256.block",
+    "runtime.goexit.abi0": "runtime.goexit",
+    "github.com/acme/x.total.abi0": "github.com/acme/x.total",
 }
 RUST = {
     "core::ops::function::FnOnce::call_once::h0123456789abcdef": "core::ops::function::FnOnce::call_once",
@@ -242,6 +244,7 @@ RUST = {
     "shop::add::{inline_const#0}": "shop::add",
     "shop::closure::add": "shop::closure::add",
     "shop::impl2::add": "shop::impl2::add",
+    "<core::fmt::Error as core::fmt::Debug>::fmt::h863044c0549d7049.60": "core::fmt::Error::fmt",
 }
 MANGLED = {
     "_ZN4shop4Cart3addEv": "shop::Cart::add",
@@ -331,6 +334,8 @@ JAVASCRIPT = {
     "total wasm://wasm/shop.wasm-0123abcd:1:0x12": "total wasm://wasm/shop.wasm",
     "wasm://wasm/0123abcd:wasm-function[12]": "wasm://wasm/:wasm-function[12]",
     "~Cart": "~Cart",
+    "handle (https://x/vendors-8f19653a72c70529dd03.bundle.js:1:2)": "handle (https://x/vendors.bundle.js)",
+    "handle /static/js/main.3f2a9c1b.chunk.js:2:1": "handle /static/js/main.chunk.js",
 }
 PHP = {
     "{closure:/app/src/Cart.php:12}": "{closure:/app/src/Cart.php}",
@@ -428,6 +433,7 @@ PYTHON = {
     "__pyx_f_4shop_4cart_total": "__pyx_f_4shop_4cart_total",
     "shop.cart.resume_at_2": "shop.cart.resume_at_2",
     "total (/tmp/_MEI123456/shop/cart.py)": "total (/tmp/_MEI/shop/cart.py)",
+    "shop.cart.abi0": "shop.cart.abi0",
 }
 OTHERS = {
     "block (2 levels) in Shop::Cart#add": "Shop::Cart#add",
