@@ -40,6 +40,11 @@ WITHOUT_RATE: Mapping[str, str] = {
 }
 """Outcomes of readings that have no rate, and what to do about them."""
 
+_NOTES: Mapping[str, str] = {
+    **WITHOUT_RATE,
+    "full": "more names with their labels than series_per_service allows: the last ones are left out",
+}
+
 MOST_NOTES = 1000
 """Most metrics of which the log says that they have no rate."""
 
@@ -103,7 +108,7 @@ class Conversion:
         return list(_points(complete))
 
     def notes(self) -> list[str]:
-        """Return a line for each metric that has lost its rate for the first time, since the last call."""
+        """Return a line for each metric whose readings were left out for the first time since the last call."""
         notes, self._notes = self._notes, []
         return notes
 
@@ -111,7 +116,7 @@ class Conversion:
         key = (outcome, service, metric)
         if key not in self._noted and len(self._noted) < MOST_NOTES:
             self._noted.add(key)
-            self._notes.append(f"{service}: {metric[:100]}: {WITHOUT_RATE[outcome]}")
+            self._notes.append(f"{service}: {metric[:100]}: {_NOTES[outcome]}")
 
     def _find(self, reading: SeriesReading) -> _Series | None:
         """Return the state of a reading's series, None if it is not wanted or there is no room."""
@@ -144,6 +149,7 @@ class Conversion:
         intervals.watermark = max(intervals.watermark, reading.time)
         if not intervals.admits(series.target, reading.time):
             self.counts["full"] += 1
+            self._note("full", service, reading.name)
             return
         taken = series.writers.take(reading)
         self.counts[taken.outcome or "taken"] += 1

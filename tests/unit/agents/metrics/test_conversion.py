@@ -427,6 +427,8 @@ def test_metrics_beyond_the_bound_are_counted() -> None:
     subject = conversion({"take": "x_total", "labels": ["route"]}, wait="1s", series_per_service=2)
     assert len(run(subject, merged(*many))) == 2
     assert subject.counts["full"] == 18
+    (note,) = subject.notes()
+    assert note.startswith("shop: x_total: more names")
 
 
 def test_what_is_not_wanted_late_or_ahead_is_counted() -> None:
