@@ -108,7 +108,7 @@ class Conversion:
         return list(_points(complete))
 
     def notes(self) -> list[str]:
-        """Return a line for each metric whose readings were left out for the first time since the last call."""
+        """Return lines on metrics whose readings were left out for the first time since the last call."""
         notes, self._notes = self._notes, []
         return notes
 
