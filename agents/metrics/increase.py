@@ -120,9 +120,9 @@ class Writers:
         if same_end and same_end.last.start == reading.start:
             is_again = same_end.last.value == reading.value
             return Taken(outcome="out_of_order" if is_again else "several_writers")
-        if not self._make_room(reading.time):
-            return Taken(outcome="full")
         before = self._writers.get(reading.start)
+        if not self._make_room(reading.time):  # the oldest one could only be sent again
+            del self._writers[next(iter(self._writers))]
         self._writers[reading.time] = _Writer(_last_of(reading))
         increase = increase_of(before.last if before else None, reading)
         return Taken((increase,) if increase else ())

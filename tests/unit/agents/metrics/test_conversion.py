@@ -335,6 +335,16 @@ def test_a_sender_that_invents_starts_fills_no_memory() -> None:
     assert subject.counts["full"] == 100
 
 
+def test_many_deltas_within_minutes_all_count() -> None:
+    deltas = [
+        SeriesReading("x_total", LABELS, START + i / 10, 1.0, "counter", 0.0, START + i / 10 - 1, True)
+        for i in range(2500)
+    ]
+    subject = conversion({"take": "x_total"}, wait="1s")
+    assert run(subject, deltas)["x.rate"].values[1:-1] == pytest.approx(10.0)
+    assert subject.counts == {"taken": 2500}
+
+
 def test_a_series_that_began_a_moment_ago_counts_from_its_start() -> None:
     old = series([0.0] * 10)
     new = series([30.0] * 6, host="b", first=START + 60, start=START + 45)
