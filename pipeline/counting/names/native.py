@@ -14,9 +14,10 @@ _GO_PACKAGES = (
 """Packages of Go without a slash in their path, by which its names differ from Python's."""
 
 _GO_CLOSURE = re.compile(
-    r"^(.+?)\.?(?:\.func\d+(?:\.[A-Za-z_(][\w.()*\[\]]*)?\.\d+|\.(?:func|gowrap|deferwrap)\d+(?:\.\d+)*"
-    r"|-fm|-range\d+|·dwrap·\d+)+$"
+    r"^(.+?)\.?(?:\.func\d+(?:\.[\w.()*\[\]]*)?|\.(?:gowrap|deferwrap)\d+(?:\.\d+)*|-fm|-range\d+|·dwrap·\d+)+$"
 )
+"""The first closure of a name; after it, functions may follow that Go has inlined into it."""
+
 _GO_ONLY = re.compile(
     rf"/|\(\*|\[|^(?:{_GO_PACKAGES})\.|\.(?:gowrap|deferwrap)\d|\.func\d+\.(?:func)?\d|-fm$|-range\d+$|·dwrap·|^glob\."
 )

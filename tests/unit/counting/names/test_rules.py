@@ -212,6 +212,8 @@ GO = {
     "crypto/sha256.block": "crypto/sha256.block",
     "runtime.goexit.abi0": "runtime.goexit",
     "github.com/acme/x.total.abi0": "github.com/acme/x.total",
+    "main.(*Cart).Add.(*Cart).Add.func1.Mk.func5": "main.(*Cart).Add.(*Cart).Add",
+    "main.(*Cart).Add.func3.Mk.1.1": "main.(*Cart).Add",
 }
 RUST = {
     "core::ops::function::FnOnce::call_once::h0123456789abcdef": "core::ops::function::FnOnce::call_once",
