@@ -153,6 +153,15 @@ def test_a_replay_in_which_both_sides_fail_every_time_is_a_finding(recording: Pa
     assert capacity == 2
 
 
+def test_the_capacity_of_a_side_that_fails_every_time_is_none(
+    recording: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    steps = ("--from", "100", "--up-to", "150", "--factor", "1.5", "--seconds", "0.1", "--p99", "60000")
+    with two_sides() as (a, _), two_sides(503) as (_, b):
+        assert run(["replay", "capacity", str(recording), "--a", a, "--b", b, *steps]) == 2
+    assert "--from 100: side B fails every request at the first rate" in capsys.readouterr().err
+
+
 def test_a_replay_in_which_side_a_never_answers_compares_nothing(recording: Path) -> None:
     """Side B answers, so it does not fail more often; but nothing shows that it is right."""
     sides = ("run", recording, "--rate", "500", "--requests", "6", "--warm-up", "0")
