@@ -9,6 +9,7 @@ import numpy as np
 from scipy import stats
 
 from agents.experiments.benchmarks.series import BenchmarkSeries
+from agents.experiments.benchmarks.units import Better
 from pipeline.analysis.detect.change_interval import likeliest, posterior, split_profile
 from pipeline.analysis.detect.offline.segment import LevelShift, SegmentConfig, segment
 from pipeline.experiments.bisection import suspect_range
@@ -58,12 +59,17 @@ class BenchmarkChange:
     @property
     def worse(self) -> bool:
         """True if the change is a regression."""
-        return (self.after < self.before) == self.series.more_is_better
+        return (self.after < self.before) == (self.series.better is Better.HIGHER)
+
+
+def is_long(series: BenchmarkSeries) -> bool:
+    """True if a benchmark was measured at enough commits to see a change."""
+    return int(np.count_nonzero(~np.isnan(series.levels))) >= LEAST_COMMITS
 
 
 def is_judged(series: BenchmarkSeries) -> bool:
-    """True if a benchmark was measured at enough commits to see a change."""
-    return int(np.count_nonzero(~np.isnan(series.levels))) >= LEAST_COMMITS
+    """True if a benchmark was measured at enough commits, and it is known in which direction it improves."""
+    return is_long(series) and series.better is not Better.UNKNOWN
 
 
 def find_changes(

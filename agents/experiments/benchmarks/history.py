@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 
+from agents.experiments.benchmarks.foreign_formats import ForeignFormat, foreign_format
 from agents.experiments.benchmarks.order import CommitOrder, commit_order
 from agents.experiments.benchmarks.results import (
     BenchmarkRun,
     LeftOut,
     Measurement,
+    Remark,
     ResultFile,
     commit_of,
     commits_of,
@@ -22,10 +25,12 @@ from agents.experiments.benchmarks.results import (
 from agents.experiments.benchmarks.series import (
     BenchmarkSeries,
     SeriesIdentity,
+    directed,
     identified,
     series_of,
     titled,
 )
+from agents.experiments.benchmarks.units import Better
 from pipeline.model.errors import ConfigError, file_errors
 
 HIDDEN_RESULTS = (".asv", ".benchmarks")
@@ -54,6 +59,7 @@ class RunsReading:
 
     runs: list[BenchmarkRun] = field(default_factory=list)
     unknown: list[Path] = field(default_factory=list)  # files of folders that hold no results
+    foreign: dict[ForeignFormat, list[Path]] = field(default_factory=dict)  # those that hold other reports
 
     @property
     def left_out(self) -> Counter[LeftOut]:
@@ -64,9 +70,9 @@ class RunsReading:
         return total
 
     @property
-    def dirty(self) -> int:
-        """Number of files that were measured with changes that were not committed."""
-        return sum(run.results.dirty for run in self.runs)
+    def remarks(self) -> Counter[Remark]:
+        """Number of files by what is said of them."""
+        return Counter(remark for run in self.runs for remark in run.results.remarks)
 
 
 def read_results(paths: Sequence[Path], advance: Callable[[], object] = lambda: None) -> RunsReading:
@@ -79,18 +85,24 @@ def read_results(paths: Sequence[Path], advance: Callable[[], object] = lambda: 
     for path in paths:
         for file in _files(path):
             advance()
-            run = _read(file)
+            content = _content(file)
+            run = _read(content) if content else None
+            foreign = foreign_format(content) if content and not run else None
             if run:
                 reading.runs.append(run)
             elif path == file:
-                raise ConfigError(f"{path}: holds no results of {', '.join(format_names())}")
+                holds = f"holds {foreign.name}; {foreign.remedy}" if foreign else _no_results(content)
+                raise ConfigError(f"{path}: {holds}")
+            elif foreign:
+                reading.foreign.setdefault(foreign, []).append(file)
             else:
                 reading.unknown.append(file)
     if not any(run.results.measurements for run in reading.runs):
         counts = ", ".join(f"{count:,} {reason}" for reason, count in reading.left_out.items())
+        reports = "".join(f"; {format_.name}: {format_.remedy}" for format_ in reading.foreign)
         raise ConfigError(
             f"{', '.join(map(str, paths[:3]))}: no results of {', '.join(format_names())}"
-            f"{f'; left out: {counts}' if counts else ''}"
+            f"{f'; left out: {counts}' if counts else ''}{reports}"
         )
     reading.runs = _with_commits(reading.runs)
     return reading
@@ -102,6 +114,7 @@ def arrange(
     *,
     in_order: bool = False,
     across: Collection[str] = (),
+    directions: Mapping[str, Better] = MappingProxyType({}),
 ) -> BenchmarkHistory:
     """Put runs in the order of commits, and the repetitions of one commit and one identity together.
 
@@ -112,9 +125,11 @@ def arrange(
         order: Ids of commits, oldest first, such as git's. Runs of commits that ``order`` lacks are left out.
         in_order: The runs are in the order of commits.
         across: Labels in which the results of one series may differ.
+        directions: Directions by unit, name of a benchmark, or metric after the colon of a name.
 
     Raises:
-        ConfigError: nothing gives the order of the commits, or no result has a label of ``across``.
+        ConfigError: nothing gives the order of the commits, or no result has a label of ``across`` or a name
+            of ``directions``.
     """
     runs = [run for run in runs if run.results.measurements]
     if order:
@@ -126,7 +141,7 @@ def arrange(
     for run, measurement, identity in identified(runs, across):
         measured.setdefault(identity, []).append((column[run.commit], measurement))
     series = [series_of(identity, entries, len(column)) for identity, entries in measured.items()]
-    return BenchmarkHistory(ordered, tuple(titled(series)))
+    return BenchmarkHistory(ordered, tuple(titled([*directed(series, directions)])))
 
 
 def _files(path: Path) -> Iterable[Path]:
@@ -140,23 +155,31 @@ def _files(path: Path) -> Iterable[Path]:
         return sorted(file for file in paths if file.is_file())
 
 
-def _read(path: Path) -> BenchmarkRun | None:
+def _no_results(content: ResultFile | None) -> str:
+    holds = "is a document, and holds" if content and content.is_prose else "holds"
+    return f"{holds} no results of {', '.join(format_names())}"
+
+
+def _content(path: Path) -> ResultFile | None:
     with file_errors(path), path.open("rb") as file:
         data = file.read(MOST_BYTES + 1)
     if len(data) > MOST_BYTES:
         raise ConfigError(f"{path}: more than {MOST_BYTES // 1024**2} MiB")
     try:
-        content = ResultFile.of(path, data)
+        return ResultFile.of(path, data)
     except ConfigError:
         return None
+
+
+def _read(content: ResultFile) -> BenchmarkRun | None:
     format_ = find_format(content)
     if not format_:
         return None
     try:
         results = format_.read(content)
     except ConfigError as error:
-        raise ConfigError(f"{path}: {error}") from None
-    return BenchmarkRun(path, format_, results, results.commit)
+        raise ConfigError(f"{content.path}: {error}") from None
+    return BenchmarkRun(content.path, format_, results, results.commit)
 
 
 def _with_commits(runs: Sequence[BenchmarkRun]) -> list[BenchmarkRun]:

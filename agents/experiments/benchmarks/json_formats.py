@@ -13,6 +13,7 @@ from agents.experiments.benchmarks.results import (
     Entries,
     FileResults,
     LeftOut,
+    Remark,
     ResultFile,
     ResultFormat,
     commit_of,
@@ -22,6 +23,7 @@ from agents.experiments.benchmarks.results import (
     part,
     with_parameters,
 )
+from agents.experiments.benchmarks.units import Better
 
 _NO_MACHINE = re.compile(r"cpu\.(hz_|flags|cpuinfo_version|python_version)")
 """Members of pytest-benchmark's ``machine_info`` that are measured anew, or say nothing of the machine."""
@@ -31,6 +33,16 @@ _NO_CONTEXT = {"mhz_per_cpu", "load_avg", "json_schema_version"}
 
 _WALL_CLOCK = {"manual_time", "real_time"}
 """Parts of a name by which Google Benchmark says that ``real_time`` is what the benchmark measures."""
+
+_GOOGLE_MEMBERS = {
+    *("name", "run_name", "run_type", "family_index", "per_family_instance_index", "repetitions"),
+    *("repetition_index", "threads", "iterations", "real_time", "cpu_time", "time_unit", "label", "rms"),
+    *("aggregate_name", "aggregate_unit", "error_occurred", "error_message", "skipped", "skip_message"),
+}
+"""Members of each result of Google Benchmark; further numbers are counters."""
+
+_MEMORY_COUNTERS = {"allocs_per_iter", "max_bytes_used", "total_allocated_bytes", "net_heap_growth"}
+"""Counters of Google Benchmark's memory manager, and not of a user."""
 
 _INSTANCE = ("family_index", "per_family_instance_index")
 """Members of a result of Google Benchmark that repetitions share, and benchmarks of one name do not."""
@@ -49,6 +61,8 @@ def _pytest_benchmark(content: ResultFile) -> FileResults:
     machine = labels_of(document["machine_info"])
     labels = {name: value for name, value in machine.items() if not _NO_MACHINE.match(name)}
     entries = Entries(labels | labels_of({"project": commit.get("project")}))
+    if commit.get("dirty") is True:
+        entries.remarks.add(Remark.DIRTY)
     for entry in objects(document["benchmarks"]):
         stats, options = part(entry, "stats"), part(entry, "options")
         labels = labels_of({name: entry.get(name) for name in ("group", "params")})
@@ -59,7 +73,6 @@ def _pytest_benchmark(content: ResultFile) -> FileResults:
         commit.get("id"),
         commit_time=commit.get("time"),
         run_time=document.get("datetime"),
-        dirty=commit.get("dirty"),
     )
 
 
@@ -120,25 +133,56 @@ def _add_google(entries: Entries, name: str, row: Mapping[str, Any], statistic: 
     time = "real_time" if _WALL_CLOCK & set(name.split("/")) else "cpu_time"
     labels = labels_of({"label": row.get("label")})
     entries.add(name, row.get("time_unit", "ns"), row.get(time), labels, statistic=statistic)
-    for counter, unit in (("items_per_second", "items/s"), ("bytes_per_second", "B/s")):
-        if counter in row:
-            entries.add(name, unit, row[counter], labels, statistic=statistic)
+    for counter, value in row.items():
+        if counter not in _GOOGLE_MEMBERS and isinstance(value, int | float):
+            better = Better.LOWER if counter in _MEMORY_COUNTERS else None
+            unit = _counter_unit(counter)
+            entries.add(name, unit, value, labels, statistic=statistic, better=better)
+
+
+def _counter_unit(counter: str) -> str:
+    """Return ``items/s`` for ``items_per_second``; no member says that another counter is a rate."""
+    what, is_rate, _ = counter.partition("_per_second")
+    return f"{'B' if what == 'bytes' else what}/s" if is_rate else counter
 
 
 def _jmh(content: ResultFile) -> FileResults:
     entries = Entries()
     for entry in objects(content.document):
-        metric = part(entry, "primaryMetric")
-        forks = metric.get("rawData")
-        lists = [fork for fork in forks if isinstance(fork, list)] if isinstance(forks, list) else []
-        values: list[object] = [value for fork in lists for value in fork]
-        if not all(isinstance(value, int | float) for value in values):
-            values = []  # histograms of the mode sample
         labels = labels_of({name: entry.get(name) for name in _JMH_LABELS})
-        name = with_parameters(entry.get("benchmark"), entry.get("params"))
-        statistic = "median" if values else "mean"
-        entries.add(name, metric.get("scoreUnit"), values or metric.get("score"), labels, statistic=statistic)
+        secondary = part(entry, "secondaryMetrics")
+        for metric in ("", *secondary):
+            name = f"{entry.get('benchmark')}:{metric.lstrip('·')}" if metric else entry.get("benchmark")
+            measured = part(secondary, metric) if metric else part(entry, "primaryMetric")
+            unit = measured.get("scoreUnit")
+            values = _jmh_values(measured)
+            entries.add(
+                with_parameters(name, entry.get("params")),
+                unit,
+                values or measured.get("score"),
+                labels,
+                statistic="median" if values else "mean",
+                better=_jmh_direction(_text(unit)) if metric else None,
+            )
     return entries.results()
+
+
+def _jmh_values(metric: Mapping[str, Any]) -> list[object]:
+    """Return the iterations of all forks; nothing for the histograms of the mode ``sample``."""
+    forks = metric.get("rawData")
+    lists = [fork for fork in forks if isinstance(fork, list)] if isinstance(forks, list) else []
+    values: list[object] = [value for fork in lists for value in fork]
+    return values if all(isinstance(value, int | float) for value in values) else []
+
+
+def _jmh_direction(unit: str) -> Better | None:
+    """Return the direction of a secondary metric, None if its unit says it.
+
+    What a profiler measured in an iteration has none: a faster benchmark allocates more a second, too.
+    """
+    if unit == "#/op":  # events of the processor
+        return Better.LOWER
+    return None if unit.startswith("ops/") or unit.endswith("/op") else Better.UNKNOWN
 
 
 def _hyperfine(content: ResultFile) -> FileResults:
@@ -311,6 +355,11 @@ def _is_hyperfine(content: ResultFile) -> bool:
     return any("command" in entry for entry in objects(results))
 
 
+def _is_critcmp(content: ResultFile) -> bool:
+    benchmarks = part(content.document, "benchmarks").values()
+    return any("criterion_estimates_v1" in entry for entry in objects([*benchmarks]))
+
+
 def _is_criterion(content: ResultFile) -> bool:
     return "point_estimate" in part(content.document, "mean")
 
@@ -325,7 +374,7 @@ FORMATS = (
     ResultFormat("jmh", _is_jmh, _jmh),
     ResultFormat("asv", _has("commit_hash", results=dict), _asv, machine="machine"),
     ResultFormat("hyperfine", _is_hyperfine, _hyperfine),
-    ResultFormat("critcmp", _has(benchmarks=dict), _critcmp),
+    ResultFormat("critcmp", _is_critcmp, _critcmp),
     ResultFormat("criterion", _is_criterion, _criterion),
     ResultFormat("cargo-criterion", lambda content: '"benchmark-complete"' in content.text, _cargo_criterion),
 )

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 
 import orjson
 
+from agents.experiments.benchmarks.units import Better
 from pipeline.model.clock import from_iso
 from pipeline.model.errors import ConfigError, InvalidMessage
 
@@ -45,13 +46,23 @@ _RUN_ENDINGS = ("stamp", "-hash", "-sha", "-date", "-time")
 SIZES = (1e-100, 1e100)
 """The smallest and the largest value that is read: squares of others underflow or overflow."""
 
+_PROSE = {".md", ".markdown", ".rst", ".adoc", ".org", ".tex", ".html", ".htm", ".ipynb", ".patch", ".diff"}
+_FENCES = ("```", "#!", "<!")
+
 _MOST_BESIDE = 1024**2  # bytes of a file beside one of results
+
+PACKAGE = "pkg"
+"""Label of Go's package."""
 
 PROCESSORS = "procs"
 """Label of the number of processors that Go may use."""
 
 Labels = tuple[tuple[str, str], ...]
 """Names and values of labels, sorted by name."""
+
+
+_Key = tuple[str, str, Labels, str, Better | None]
+"""Name, unit, labels, statistic and direction of measurements."""
 
 
 class LeftOut(StrEnum):
@@ -65,6 +76,13 @@ class LeftOut(StrEnum):
     AMBIGUOUS = "ambiguous"
 
 
+class Remark(StrEnum):
+    """What is said of a file beside its results."""
+
+    DIRTY = "dirty"  # measured with changes that were not committed
+    REPETITIONS = "repetitions"  # no package is named: results of one name may be of several benchmarks
+
+
 @dataclass(frozen=True, slots=True)
 class Measurement:
     """Repetitions of one benchmark at one commit.
@@ -75,7 +93,7 @@ class Measurement:
         values: Repetitions, or the one value that the tool made of them.
         labels: What else the file says of the benchmark: machine, interpreter, mode, package.
         statistic: What the level of ``values`` is: ``median``, or the statistic that the tool wrote.
-        more_is_better: Direction that the file states; None if it states none.
+        better: Direction that the file states; None if it states none, and the unit decides.
     """
 
     name: str
@@ -83,7 +101,7 @@ class Measurement:
     values: tuple[float, ...]
     labels: Labels = ()
     statistic: str = "median"
-    more_is_better: bool | None = None
+    better: Better | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +112,7 @@ class FileResults:
     commit: str = ""
     commit_time: float = math.nan  # epoch seconds at which the commit was made
     run_time: float = math.nan  # epoch seconds at which it was measured
-    dirty: bool = False  # measured with changes that were not committed
+    remarks: frozenset[Remark] = frozenset()
     left_out: Mapping[LeftOut, int] = field(default_factory=dict)
 
 
@@ -118,6 +136,13 @@ class ResultFile:
         except UnicodeDecodeError:
             raise ConfigError(f"{path}: not UTF-8 or UTF-16 text") from None
         return cls(path, text, _document(text))
+
+    @property
+    def is_prose(self) -> bool:
+        """True for a document or a source, such as a README whose examples look like results."""
+        if self.document is not None:
+            return False
+        return self.path.suffix.lower() in _PROSE or self.text.startswith(_FENCES) or "\n```" in self.text
 
     def beside(self, name: str) -> Mapping[str, Any]:
         """Return the JSON object in another file of the same folder, empty if there is none."""
@@ -177,7 +202,9 @@ def format_names() -> tuple[str, ...]:
 
 
 def find_format(content: ResultFile) -> ResultFormat | None:
-    """Return the format of a file."""
+    """Return the format of a file; documents have none, whatever their examples look like."""
+    if content.is_prose:
+        return None
     return next((format_ for format_ in _registry.values() if format_.recognises(content)), None)
 
 
@@ -191,10 +218,11 @@ class Entries:
 
     labels: InitVar[Mapping[str, str]] = MappingProxyType({})
     left_out: Counter[LeftOut] = field(default_factory=Counter)
+    remarks: set[Remark] = field(default_factory=set)
     _of_file: dict[str, str] = field(default_factory=dict)
     _of_run: dict[str, str] = field(default_factory=dict)  # labels of the commit and of times
     _sorted: dict[Labels, Labels] = field(default_factory=dict)  # all labels, by those of an entry
-    _values: dict[tuple[str, str, Labels, str, bool | None], list[float]] = field(default_factory=dict)
+    _values: dict[_Key, list[float]] = field(default_factory=dict)
 
     def __post_init__(self, labels: Mapping[str, str]) -> None:
         for name, value in labels.items():
@@ -224,7 +252,7 @@ class Entries:
         labels: Mapping[str, str] | None = None,
         *,
         statistic: str = "median",
-        more_is_better: bool | None = None,
+        better: Better | None = None,
     ) -> None:
         """Take an entry if it has a name and numbers, all of them 0 or within ``SIZES``.
 
@@ -244,7 +272,7 @@ class Entries:
         own = tuple((labels or {}).items())
         if own not in self._sorted:
             self._sorted[own] = tuple(sorted({**self._of_file, **(labels or {})}.items()))
-        key = name, text, self._sorted[own], statistic, more_is_better
+        key = name, text, self._sorted[own], statistic, better
         self._values.setdefault(key, []).extend(floats)
 
     def leave_out(self, reason: LeftOut, count: int = 1) -> None:
@@ -252,24 +280,47 @@ class Entries:
         if count:
             self.left_out[reason] += count
 
+    def leave_out_mixed(self, label: str = "", incomplete: Collection[str] = ()) -> None:
+        """Leave out names that several benchmarks of a file share, if no ``label`` tells these apart.
+
+        Each benchmark has the same number of repetitions, and they are of one level. Repeated results that
+        are so are taken for repetitions, which is said.
+
+        Args:
+            label: What distinguishes benchmarks of one name.
+            incomplete: Names of benchmarks that failed, and may have fewer repetitions.
+        """
+        groups: dict[Labels, dict[str, list[_Key]]] = {}
+        for key in self._values:
+            name, _, labels, *_ = key
+            if label not in dict(labels):
+                groups.setdefault(labels, {}).setdefault(name, []).append(key)
+        for names in groups.values():
+            counts = {name: max(len(self._values[key]) for key in keys) for name, keys in names.items()}
+            usual = min([counts[name] for name in counts if name not in incomplete] or [1])
+            for name, keys in names.items():
+                if counts[name] > usual or any(_has_levels(self._values[key]) for key in keys):
+                    self.leave_out(LeftOut.AMBIGUOUS, sum(len(self._values.pop(key)) for key in keys))
+                elif counts[name] > 1:
+                    self.remarks.add(Remark.REPETITIONS)
+
     def results(
         self,
         commit: object = "",
         *,
         commit_time: object = None,
         run_time: object = None,
-        dirty: object = False,
     ) -> FileResults:
         """Return the results that were collected; the file's labels say what no argument does."""
         return FileResults(
             [
-                Measurement(name, unit, tuple(values), labels, statistic, more_is_better)
-                for (name, unit, labels, statistic, more_is_better), values in self._values.items()
+                Measurement(name, unit, tuple(values), labels, statistic, better)
+                for (name, unit, labels, statistic, better), values in self._values.items()
             ],
             commit_of(commit) or self._first(_COMMIT_LABELS, commit_of, ""),
             self._moment(commit_time, _COMMIT_TIMES),
             self._moment(run_time, _RUN_TIMES),
-            dirty is True,
+            frozenset(self.remarks),
             dict(self.left_out),
         )
 
@@ -278,6 +329,13 @@ class Entries:
 
     def _moment(self, value: object, names: Collection[str]) -> float:
         return moment_of(value) if value is not None else self._first(names, moment_of, math.nan)
+
+
+def _has_levels(values: Sequence[float]) -> bool:
+    """True if a quarter of values or more is beyond twice the others."""
+    ordered, quarter = sorted(values), -(-len(values) // 4)
+    middle = range(quarter, len(values) - quarter + 1)
+    return any(ordered[at] > 2 * ordered[at - 1] for at in middle)
 
 
 def _spelled(name: str) -> str:

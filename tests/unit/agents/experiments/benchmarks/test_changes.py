@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agents.experiments.benchmarks import BenchmarkSeries, arrange, find_changes, read_results
+from agents.experiments.benchmarks import BenchmarkSeries, Better, arrange, find_changes, read_results
 from pipeline.model import FloatArray
 from pipeline.model.errors import ConfigError
 
 
 def series(values: FloatArray, name: str = "a", *, more: bool = False) -> BenchmarkSeries:
-    return BenchmarkSeries(name, "ops/s" if more else "ns", more, values)
+    return BenchmarkSeries(name, "ops/s" if more else "ns", Better.HIGHER if more else Better.LOWER, values)
 
 
 def noisy(commits: int, seed: int, step: float = 0.0, at: int = 0) -> FloatArray:

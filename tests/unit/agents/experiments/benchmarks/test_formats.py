@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import pytest
 
+from agents.experiments.benchmarks.foreign_formats import foreign_format
 from agents.experiments.benchmarks.results import FileResults, ResultFile, commit_of, find_format, moment_of
 from pipeline.model.errors import ConfigError
 
@@ -70,6 +71,7 @@ CRITCMP = {
     "benchmarks": {"sort": {"criterion_estimates_v1": {"median": {"point_estimate": 4.0}}}},
 }
 GO = """goos: linux
+pkg: shop
 BenchmarkSum/n=8-8   \t 1000\t 1234.5 ns/op\t 16 B/op\t 2 allocs/op
 BenchmarkSum/n=8-8   \t 1000\t 1236.5 ns/op\t 16 B/op\t 2 allocs/op
 BenchmarkCopy-8      \t 1000\t 10 ns/op\t 800.0 MB/s
@@ -485,6 +487,64 @@ def test_an_entry_without_a_measurement_is_counted(entry: dict[str, Any]) -> Non
 )
 def test_what_holds_no_results_has_no_format(text: str) -> None:
     assert find_format(ResultFile.of(Path("a"), text.encode())) is None
+
+
+BENCHED = "BenchmarkSum-8   1000   5 ns/op"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "is_results"),
+    [
+        ("README.md", BENCHED, False),
+        ("out.diff", BENCHED, False),
+        ("README", f"# Shop\n\n```\ngoos: linux\n{BENCHED}\nPASS\n```\n", False),
+        ("README.txt", f"Shop is fast:\n\n{BENCHED}\n\nas it should be.\n", False),
+        ("README.txt", "Sorting is fast:\ntest sort ... bench: 1,234 ns/iter (+/- 5)\nor not?\n", False),
+        ("bench.sh", f"#!/bin/sh\ncat <<END\n{BENCHED}\nEND\n", False),
+        ("front", f"---\ntitle: Shop\nauthor: Ann\n---\nHow fast?\n{BENCHED}\nSo fast.\n", False),
+        ("out", BENCHED, True),
+        ("out.txt", f"goos: linux\nstarting\nconnected\nlistening\n{BENCHED}\n", True),
+        ("out.txt", f"loading\n{BENCHED}\n{BENCHED}\nPASS\n", True),
+        ("out.txt", f"=== RUN   BenchmarkSum\nloading\nready\n{BENCHED}\n", True),
+        ("out.txt", f"    shop_test.go:9: loading\n{BENCHED}\nPASS\nok  \tshop\t1.2s\n", True),
+        ("out", "   Compiling shop\nrunning 1 test\ntest a ... bench: 5 ns/iter (+/- 1)\n", True),
+    ],
+)
+def test_a_document_that_quotes_results_holds_none(name: str, text: str, is_results: bool) -> None:  # noqa: FBT001
+    assert (find_format(ResultFile.of(Path(name), text.encode())) is not None) == is_results
+
+
+@pytest.mark.parametrize(
+    ("text", "tool"),
+    [
+        ("Benchmark          Time             CPU   Iterations\n----\nBM_a  5 ns  5 ns  100\n", "Google"),
+        ("name,iterations,real_time,cpu_time,time_unit,bytes_per_second\n", "Google"),
+        (
+            "Benchmark     (n)  Mode  Cnt  Score   Error  Units\nCart.total      8  avgt    5  4.1\n",
+            "JMH",
+        ),
+        ('"Benchmark","Mode","Threads","Samples","Score"\n', "JMH"),
+        ("Benchmark 1: ls\n  Time (mean ± σ):   1.2 ms ± 0.1 ms\n", "hyperfine"),
+        ("command,mean,stddev,median,user,system,min,max\n", "hyperfine"),
+        ("| Command | Mean [ms] | Min [ms] |\n", "hyperfine"),
+        ("----- benchmark: 2 tests -----\nName (time in us)  Min\n", "pytest-benchmark"),
+        ("sort/10   time:   [1.20 us 1.30 us 1.40 us]\n", "criterion"),
+        ("sort/a longer name\n                time:   [1.20 us 1.30 us 1.40 us]\n", "criterion"),
+        ("bench: Mean +- std dev: 22.5 ms +- 0.2 ms\n", "pyperf"),
+        ("```\nBenchmarkDotNet v0.13.12, Windows 11\n```\n", "BenchmarkDotNet"),
+        ("Method;Job;Runtime;Mean\n", "BenchmarkDotNet"),
+        ("benchmark name                       samples       iterations    est run time\n", "Catch2"),
+        ("Running 30s test @ http://localhost\n  2 threads\nRequests/sec: 700\n", "wrk"),
+        ('{"metrics": {"http_req_duration": {"avg": 5}}, "root_group": {}}', "k6"),
+        ("hello", None),
+        ('{"metrics": {"x": 5}}', None),
+    ],
+)
+def test_a_report_that_is_not_read_is_named_with_what_is(text: str, tool: str | None) -> None:
+    content = ResultFile.of(Path("a"), text.encode())
+    assert find_format(content) is None
+    foreign = foreign_format(content)
+    assert (tool in foreign.name if foreign and tool else foreign) == (True if tool else None)
 
 
 @pytest.mark.parametrize(

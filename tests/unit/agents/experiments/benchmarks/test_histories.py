@@ -9,7 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agents.experiments.benchmarks import BenchmarkHistory, RunsReading, arrange, find_changes, read_results
+from agents.experiments.benchmarks import (
+    BenchmarkHistory,
+    Better,
+    Remark,
+    RunsReading,
+    arrange,
+    find_changes,
+    read_results,
+)
 from pipeline.model.errors import ConfigError
 
 COMMITS = 24
@@ -95,6 +103,47 @@ def go_metrics_of_one_scale(number: int, noise: Noise) -> Files:
     return {f"{number}.txt": go(f"Sum-8 9 {noise(5e6 * slower)} ns/op {noise(90)} ms {noise(7)} B {16} B/op")}
 
 
+def bare_go(*lines: str) -> str:
+    return "".join(f"Benchmark{line}\n" for line in lines)
+
+
+def go_without_packages(number: int, noise: Noise) -> Files:
+    slower = 1.2 if number >= AT else 1.0
+    encode = [f"Encode-8 9 {noise(level)} ns/op" for level in (150, 100 * slower)]
+    return {f"{number}.txt": bare_go(encode[0], f"Find-8 9 {noise(70 * slower)} ns/op", encode[1])}
+
+
+def go_levels_without_packages(number: int, noise: Noise) -> Files:
+    encode = [f"Encode-8 9 {noise(level)} ns/op" for level in (9e5, 9e5, 100, 100)]
+    return {f"{number}.txt": bare_go(f"Find-8 9 {noise(70 if number < AT else 84)} ns/op", *encode)}
+
+
+def go_packages_at_the_end(number: int, noise: Noise) -> Files:
+    slower = 1.2 if number >= AT else 1.0
+    levels = {"shop/archive": 9e5, "shop/store": 100 * slower}
+    parts = (
+        f"{bare_go(f'Encode-8 9 {noise(level)} ns/op')}PASS\nok  \t{package}\t1.2s\n"
+        for package, level in levels.items()
+    )
+    return {f"{number}.txt": "".join(parts)}
+
+
+def go_counted_without_packages(number: int, noise: Noise) -> Files:
+    levels = {"Encode": 100.0, "Find": 70 if number < AT else 84.0}
+    lines = [f"{name}-8 9 {noise(level)} ns/op" for name, level in levels.items() for _ in range(3)]
+    return {f"{number}.txt": bare_go(*lines)}
+
+
+def go_failing_without_packages(number: int, noise: Noise) -> Files:
+    encode = [f"Encode-8 9 {noise(100 if number < AT else 120)} ns/op"] * 2
+    return {f"{number}.txt": bare_go(*encode, "Find-8 9 5 ns/op") + "--- FAIL: BenchmarkFind-8\nFAIL\n"}
+
+
+def go_unknown_metrics(number: int, noise: Noise) -> Files:
+    level = 50 if number < AT else 40
+    return {f"{number}.txt": go(f"Cache-8 9 {noise(5)} ns/op {noise(level)} hits {noise(level)} hits/s")}
+
+
 def go_compilers(number: int, noise: Noise) -> Files:
     levels = {"gcc": 100 if number < AT else 120, "clang": 200}
     lines = {name: go(f"Sum-8 9 {noise(level)} ns/op", cpu="EPYC") for name, level in levels.items()}
@@ -130,6 +179,20 @@ def jmh_unit(number: int, noise: Noise) -> Files:
     return {
         f"{number}.json": [jmh("Cart.total", "avgt", unit, [noise(level * (1.2 if number >= AT else 1))])]
     }
+
+
+def jmh_profilers(number: int, noise: Noise) -> Files:
+    slower = 1.2 if number >= AT else 1.0
+    secondary = {
+        "·gc.alloc.rate": {"score": 1.0, "scoreUnit": "MB/sec", "rawData": [[noise(400 / slower)]]},
+        "·gc.alloc.rate.norm": {"score": 1.0, "scoreUnit": "B/op", "rawData": [[noise(24 * slower)]]},
+        "·gc.count": {"score": 7 * slower, "scoreUnit": "counts", "rawData": [[7 * slower]]},
+        "branches:u": {"score": noise(70 * slower), "scoreUnit": "#/op"},
+        "stored": {"score": noise(70 / slower), "scoreUnit": "ops/us"},
+        "·stack": {"score": "NaN", "scoreUnit": "---"},
+    }
+    entry = jmh("Cart.total", "avgt", "us/op", [noise(4)], params={"n": "8"}, secondaryMetrics=secondary)
+    return {f"{number}.json": [entry]}
 
 
 def jmh_jdk(number: int, noise: Noise) -> Files:
@@ -209,6 +272,21 @@ def google_clocks(number: int, noise: Noise) -> Files:
     names = ("a/manual_time", "a/process_time/real_time/threads:4", "a/real_timer", "a")
     entries = [google_entry(name, noise(1.0), noise(5.0 if number < AT else 6.0)) for name in names]
     return {f"{sha(number)}.json": google(number, *entries)}
+
+
+def google_counters(number: int, noise: Noise) -> Files:
+    slower = 1.2 if number >= AT else 1.0
+    counters = {
+        "rows_per_second": noise(9 / slower),
+        "bytes_per_second": noise(900 / slower),
+        "allocs_per_iter": noise(7 * slower),
+        "max_bytes_used": noise(70 * slower),
+        "CACHE-MISSES": noise(3 * slower),
+        "hits": noise(50 / slower),
+        "processed_bytes": noise(50 * slower),
+    }
+    entry = google_entry("a", noise(5.0), 1.0, threads=number, iterations=number, **counters)
+    return {f"{sha(number)}.json": google(number, entry)}
 
 
 def google_aggregates(number: int, noise: Noise) -> Files:
@@ -340,10 +418,33 @@ HISTORIES: Mapping[str, tuple[Callable[[int, Noise], Files], Seen, dict[str, int
     "Go: more is better": (go_higher, {("BenchmarkCache", AT, -0.2)}, {}),
     "Go: a direction that one file states": (go_direction_once, {("BenchmarkCache", AT, -0.2)}, {}),
     "Go: metrics of one scale": (go_metrics_of_one_scale, {("BenchmarkSum", AT, 0.2)}, {}),
+    "Go: no packages": (go_without_packages, {("BenchmarkFind", AT, 0.2)}, {"ambiguous": 2 * COMMITS}),
+    "Go: no packages, and repeated": (
+        go_levels_without_packages,
+        {("BenchmarkFind", AT, 0.2)},
+        {"ambiguous": 4 * COMMITS},
+    ),
+    "Go: packages at the end": (go_packages_at_the_end, {("BenchmarkEncode (pkg=shop/store)", AT, 0.2)}, {}),
+    "Go: -count without packages": (go_counted_without_packages, {("BenchmarkFind", AT, 0.2)}, {}),
+    "Go: failing without packages": (
+        go_failing_without_packages,
+        {("BenchmarkEncode", AT, 0.2)},
+        {"failed": COMMITS},
+    ),
+    "Go: metrics of unknown direction": (go_unknown_metrics, {("BenchmarkCache", AT, -0.2)}, {}),
     "Go: compilers as folders": (go_compilers, {("BenchmarkSum (file=gcc)", AT, 0.2)}, {}),
     "JMH: modes": (jmh_modes, {("Cart.total (mode=ss)", AT, 0.4)}, {}),
     "JMH: threads": (jmh_threads, set(), {}),
     "JMH: another unit": (jmh_unit, {("Cart.total", AT, 0.2)}, {}),
+    "JMH: profilers": (
+        jmh_profilers,
+        {
+            ("Cart.total:gc.alloc.rate.norm[n=8]", AT, 0.2),
+            ("Cart.total:branches:u[n=8]", AT, 0.2),
+            ("Cart.total:stored[n=8]", AT, -0.2),
+        },
+        {"invalid": COMMITS},
+    ),
     "JMH: another JDK": (jmh_jdk, set(), {}),
     "asv: machines": (asv_machines, set(), {}),
     "asv: versions": (asv_versions, set(), {}),
@@ -357,6 +458,7 @@ HISTORIES: Mapping[str, tuple[Callable[[int, Noise], Files], Seen, dict[str, int
         {("a/manual_time", AT, 0.2), ("a/process_time/real_time/threads:4", AT, 0.2)},
         {},
     ),
+    "Google Benchmark: counters": (google_counters, {("a", AT, -0.2), ("a", AT, 0.2)}, {}),
     "Google Benchmark: aggregates": (google_aggregates, {("a", AT, 0.1)}, {"aggregate": 3 * COMMITS}),
     "Google Benchmark: builds": (google_builds, set(), {}),
     "Google Benchmark: executables": (google_executables, {("a (executable=decode)", AT, 0.2)}, {}),
@@ -398,6 +500,39 @@ def test_a_change_is_seen_within_one_identity(name: str, tmp_path: Path) -> None
     assert {(change.series.title, change.index, round(change.relative, 1)) for change in changes} == seen
     assert all(change.worse for change in changes)
     assert reading.left_out == left_out
+
+
+@pytest.mark.parametrize(
+    ("files", "metric", "units"),
+    [
+        (go_unknown_metrics, "hits", {"hits"}),
+        (google_counters, "hits", {"hits", "processed_bytes"}),
+        (jmh_profilers, "gc.count", {"MB/sec", "counts"}),
+    ],
+)
+def test_a_metric_of_unknown_direction_is_judged_if_it_is_given(
+    files: Callable[[int, Noise], Files], metric: str, units: set[str], tmp_path: Path
+) -> None:
+    reading, history = read_history(tmp_path, files)
+    assert {item.unit for item in history.series if item.better is Better.UNKNOWN} == units
+    before = {(change.series.name, change.series.unit) for change in find_changes(history.series)}
+    for better in (Better.HIGHER, Better.LOWER):
+        history = arrange(reading.runs, directions={metric: better})
+        changes = {(item.series.name, item.series.unit): item for item in find_changes(history.series)}
+        ((name, unit),) = changes.keys() - before
+        change = changes[name, unit]
+        assert metric in (unit, name.partition("[")[0].partition(":")[2])
+        assert change.worse == ((change.after < change.before) == (better is Better.HIGHER))
+    with pytest.raises(ConfigError, match="--better hit: no result has it, but"):
+        arrange(reading.runs, directions={"hit": Better.HIGHER})
+
+
+def test_repetitions_that_no_package_distinguishes_are_said(tmp_path: Path) -> None:
+    for number, files in enumerate((go_counted_without_packages, go_packages_at_the_end, go_packages)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        reading, _ = read_history(folder, files)
+        assert reading.remarks == ({} if number else {Remark.REPETITIONS: COMMITS})
 
 
 @pytest.mark.parametrize(
