@@ -54,6 +54,9 @@ FOREIGN_FORMATS = (
         r"^BenchmarkDotNet(?:=| )v[0-9]|^\"?Method\"?[,;]\"?Job\"?[,;]",
         "--exporters json writes results that are read",
     ),
+    _lines(
+        "vitest's console", r"^ +name +hz +min +max +mean", "--outputJson FILE writes results that are read"
+    ),
     _lines("Catch2's benchmarks", r"^benchmark name +samples +iterations|<BenchmarkResults ", _GO_LINES),
     _lines(
         "a load test (wrk, ab, k6 or hey)",

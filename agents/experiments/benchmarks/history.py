@@ -86,10 +86,10 @@ def read_results(paths: Sequence[Path], advance: Callable[[], object] = lambda: 
         for file in _files(path):
             advance()
             content = _content(file)
-            run = _read(content) if content else None
-            foreign = foreign_format(content) if content and not run else None
-            if run:
-                reading.runs.append(run)
+            runs = _read(content) if content else []
+            foreign = foreign_format(content) if content and not runs else None
+            if runs:
+                reading.runs += runs
             elif path == file:
                 holds = f"holds {foreign.name}; {foreign.remedy}" if foreign else _no_results(content)
                 raise ConfigError(f"{path}: {holds}")
@@ -171,15 +171,15 @@ def _content(path: Path) -> ResultFile | None:
         return None
 
 
-def _read(content: ResultFile) -> BenchmarkRun | None:
+def _read(content: ResultFile) -> list[BenchmarkRun]:
     format_ = find_format(content)
     if not format_:
-        return None
+        return []
     try:
-        results = format_.read(content)
+        results = [format_.read(run) for run in format_.runs(content)]
     except ConfigError as error:
         raise ConfigError(f"{content.path}: {error}") from None
-    return BenchmarkRun(content.path, format_, results, results.commit)
+    return [BenchmarkRun(content.path, format_, item, item.commit) for item in results]
 
 
 def _with_commits(runs: Sequence[BenchmarkRun]) -> list[BenchmarkRun]:

@@ -1,32 +1,32 @@
-"""Results as JSON: pytest-benchmark, Google Benchmark, JMH, hyperfine, asv and criterion."""
+"""Results as JSON: Google Benchmark, JMH, BenchmarkDotNet, hyperfine, vitest, criterion and histories."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Container, Mapping
+from dataclasses import replace
 from pathlib import PureWindowsPath
 from typing import Any
 
 from agents.experiments.benchmarks.results import (
     COMMIT_ID,
+    PROCESSORS,
     Entries,
     FileResults,
     LeftOut,
-    Remark,
     ResultFile,
     ResultFormat,
     commit_of,
+    has_members,
     json_object,
     labels_of,
     objects,
     part,
+    text_of,
     with_parameters,
 )
 from agents.experiments.benchmarks.units import Better
-
-_NO_MACHINE = re.compile(r"cpu\.(hz_|flags|cpuinfo_version|python_version)")
-"""Members of pytest-benchmark's ``machine_info`` that are measured anew, or say nothing of the machine."""
 
 _NO_CONTEXT = {"mhz_per_cpu", "load_avg", "json_schema_version"}
 """Members of Google Benchmark's ``context`` that are measured anew, or say nothing of the benchmarks."""
@@ -49,31 +49,34 @@ _INSTANCE = ("family_index", "per_family_instance_index")
 
 _AGGREGATE_NAME = re.compile(r"^(.+)_(mean|median|stddev|cv|min|max|BigO|RMS)$")
 
+_DOTNET_LABELS = (
+    *(
+        "ProcessorName",
+        "PhysicalCoreCount",
+        "LogicalCoreCount",
+        "OsVersion",
+        "Architecture",
+        "RuntimeVersion",
+    ),
+    *("Configuration", "HasAttachedDebugger", "BenchmarkDotNetVersion"),
+)
+
+_JOB = re.compile(r": (.*?)(?: \[[^\[]*\])?$")
+"""Job in BenchmarkDotNet's ``DisplayInfo``, such as ``Cart.Total: Job-XYZABC(Runtime=.NET 9.0) [N=10]``."""
+
+_JOB_NAME = re.compile(r"^Job-[A-Z]+")
+
+_HISTORY = re.compile(r"\s*window\.BENCHMARK_DATA\s*=(.*?);?\s*", re.DOTALL)
+"""JavaScript of github-action-benchmark's page."""
+
+_HISTORY_LABELS = {PROCESSORS: re.compile(r"\b(\d+) procs\b"), "threads": re.compile(r"\bthreads: (\d+)")}
+
+_CUSTOM = {"customBiggerIsBetter": Better.HIGHER, "customSmallerIsBetter": Better.LOWER}
+
 _JMH_LABELS = (
     *("mode", "threads", "jmhVersion", "jdkVersion", "vmName", "vmVersion", "jvmArgs"),
     *("warmupIterations", "warmupTime", "warmupBatchSize", "measurementBatchSize"),
 )
-
-
-def _pytest_benchmark(content: ResultFile) -> FileResults:
-    document = content.document
-    commit = part(document, "commit_info")
-    machine = labels_of(document["machine_info"])
-    labels = {name: value for name, value in machine.items() if not _NO_MACHINE.match(name)}
-    entries = Entries(labels | labels_of({"project": commit.get("project")}))
-    if commit.get("dirty") is True:
-        entries.remarks.add(Remark.DIRTY)
-    for entry in objects(document["benchmarks"]):
-        stats, options = part(entry, "stats"), part(entry, "options")
-        labels = labels_of({name: entry.get(name) for name in ("group", "params")})
-        labels |= labels_of({name: options.get(name) for name in ("timer", "disable_gc", "warmup")})
-        data = stats.get("data") or stats.get("median")
-        entries.add(entry.get("fullname") or entry.get("name"), "s", data, labels)
-    return entries.results(
-        commit.get("id"),
-        commit_time=commit.get("time"),
-        run_time=document.get("datetime"),
-    )
 
 
 def _google_benchmark(content: ResultFile) -> FileResults:
@@ -83,7 +86,7 @@ def _google_benchmark(content: ResultFile) -> FileResults:
         context["executable"] = COMMIT_ID.sub("", PureWindowsPath(executable).name).removesuffix(".exe")
     entries = Entries({name: value for name, value in context.items() if name not in _NO_CONTEXT})
     benchmarks = list(objects(content.document["benchmarks"]))
-    names = {_text(entry.get("name")) for entry in benchmarks}
+    names = {text_of(entry.get("name")) for entry in benchmarks}
     rows = [_google_row(entry, names) for entry in benchmarks]
     repeated = {name for name, statistic, _ in rows if not statistic}
     instances: dict[str, set[tuple[object, ...]]] = {}  # of version 1.5.6 and later; others say none
@@ -116,13 +119,13 @@ def _google_row(entry: Mapping[str, Any], names: Container[str]) -> tuple[str, s
 
     Files of versions before 1.5 have no ``run_type``: a mean and a stddev of one name show aggregates.
     """
-    name = _text(entry.get("name"))
+    name = text_of(entry.get("name"))
     match = _AGGREGATE_NAME.match(name)
     if entry.get("run_type") == "aggregate":
-        statistic = _text(entry.get("aggregate_name")) or (match[2] if match else "other")
-        return _text(entry.get("run_name")) or (match[1] if match else name), statistic, entry
+        statistic = text_of(entry.get("aggregate_name")) or (match[2] if match else "other")
+        return text_of(entry.get("run_name")) or (match[1] if match else name), statistic, entry
     if "run_type" in entry:
-        return _text(entry.get("run_name")) or name, "", entry
+        return text_of(entry.get("run_name")) or name, "", entry
     fitted = match and match[2] in ("BigO", "RMS")
     if match and (fitted or (f"{match[1]}_mean" in names and f"{match[1]}_stddev" in names)):
         return match[1], match[2], entry
@@ -162,7 +165,7 @@ def _jmh(content: ResultFile) -> FileResults:
                 values or measured.get("score"),
                 labels,
                 statistic="median" if values else "mean",
-                better=_jmh_direction(_text(unit)) if metric else None,
+                better=_jmh_direction(text_of(unit)) if metric else None,
             )
     return entries.results()
 
@@ -183,6 +186,104 @@ def _jmh_direction(unit: str) -> Better | None:
     if unit == "#/op":  # events of the processor
         return Better.LOWER
     return None if unit.startswith("ops/") or unit.endswith("/op") else Better.UNKNOWN
+
+
+def _dotnet(content: ResultFile) -> FileResults:
+    host = part(content.document, "HostEnvironmentInfo")
+    entries = Entries(labels_of({name: host.get(name) for name in _DOTNET_LABELS}))
+    for entry in objects(content.document["Benchmarks"]):
+        statistics, name = part(entry, "Statistics"), text_of(entry.get("FullName"))
+        if not statistics:
+            entries.leave_out(LeftOut.FAILED)
+            continue
+        job = _JOB.search(text_of(entry.get("DisplayInfo")))
+        labels = labels_of({"job": _JOB_NAME.sub("", job[1]) if job else ""})
+        values = statistics.get("OriginalValues") or statistics.get("Median")
+        statistic = "median" if values else "mean"
+        entries.add(name, "ns", values or statistics.get("Mean"), labels, statistic=statistic)
+        for metric in objects(entry.get("Metrics")):
+            descriptor = part(metric, "Descriptor")
+            better = Better.HIGHER if descriptor.get("TheGreaterTheBetter") else Better.LOWER
+            title = f"{name}:{descriptor.get('Id')}"
+            entries.add(title, descriptor.get("Unit"), metric.get("Value"), labels, better=better)
+    return entries.results(run_time=_dotnet_time(text_of(content.document.get("Title"))))
+
+
+def _dotnet_time(title: str) -> str | None:
+    """Return the time that ends a title such as ``Cart-20260131-235959``, None if there is none."""
+    match = re.search(r"-(\d{4})(\d\d)(\d\d)-(\d\d)(\d\d)(\d\d)$", title)
+    return "{}-{}-{}T{}:{}:{}".format(*match.groups()) if match else None
+
+
+def _vitest(content: ResultFile) -> FileResults:
+    entries = Entries()
+    for file in objects(content.document["files"]):
+        for group in objects(file.get("groups")):
+            for entry in objects(group.get("benchmarks")):
+                name = " > ".join(filter(None, (text_of(group.get("fullName")), text_of(entry.get("name")))))
+                values = entry.get("samples") or entry.get("median")
+                statistic = "median" if values else "mean"
+                entries.add(name, "ms", values or entry.get("mean"), statistic=statistic)
+    return entries.results()
+
+
+def _is_vitest(content: ResultFile) -> bool:
+    files = content.document.get("files") if isinstance(content.document, dict) else None
+    return any("groups" in file for file in objects(files))
+
+
+def _custom(content: ResultFile) -> FileResults:
+    """Read a list of objects with ``name``, ``unit`` and ``value``; no member says the direction."""
+    entries = Entries()
+    for entry in objects(content.document):
+        _add_custom(entries, entry, None)
+    entries.leave_out_mixed()
+    return entries.results()
+
+
+def _is_custom(content: ResultFile) -> bool:
+    entries = content.document if isinstance(content.document, list) else []
+    return bool(entries) and all({"name", "unit", "value"} <= entry.keys() for entry in objects(entries))
+
+
+def _add_custom(entries: Entries, entry: Mapping[str, Any], better: Better | None) -> None:
+    """Add an entry of github-action-benchmark; early versions wrote several metrics of Go into one unit."""
+    extra = text_of(entry.get("extra"))
+    labels = {name: match[1] for name, pattern in _HISTORY_LABELS.items() if (match := pattern.search(extra))}
+    unit = text_of(entry.get("unit")).partition("\t")[0].strip()
+    entries.add(entry.get("name"), unit, entry.get("value"), labels, statistic="value", better=better)
+
+
+def _history_runs(content: ResultFile) -> list[ResultFile]:
+    """Return the runs of github-action-benchmark's history, each with its suite."""
+    suites = part(_history_document(content), "entries")
+    return [
+        replace(content, document={"suite": suite, **run})
+        for suite, runs in suites.items()
+        for run in objects(runs)
+    ]
+
+
+def _history_document(content: ResultFile) -> object:
+    script = _HISTORY.fullmatch(content.text) if content.document is None else None
+    return json_object(script[1]) if script else content.document
+
+
+def _history(content: ResultFile) -> FileResults:
+    run = content.document
+    commit, tool = part(run, "commit"), text_of(run.get("tool"))
+    entries = Entries(labels_of({"suite": run.get("suite"), "tool": tool}))
+    for entry in objects(run.get("benches")):
+        _add_custom(entries, entry, _CUSTOM.get(tool))
+    entries.leave_out_mixed()
+    return entries.results(commit.get("id"), commit_time=commit.get("timestamp"), run_time=run.get("date"))
+
+
+def _is_history(content: ResultFile) -> bool:
+    if not (content.text.startswith("window.BENCHMARK_DATA") or isinstance(content.document, dict)):
+        return False
+    suites = part(_history_document(content), "entries").values()
+    return any("benches" in run for runs in suites for run in objects(runs))
 
 
 def _hyperfine(content: ResultFile) -> FileResults:
@@ -208,59 +309,6 @@ def _hyperfine(content: ResultFile) -> FileResults:
 
 def _hyperfine_name(entry: Mapping[str, Any]) -> str:
     return repr((entry.get("command"), labels_of(entry.get("parameters"))))
-
-
-def _asv(content: ResultFile) -> FileResults:
-    document = content.document
-    labels = labels_of({name: document.get(name) for name in ("env_name", "python", "env_vars")})
-    if "env_name" not in document:  # version 1: the file is COMMIT-ENVIRONMENT.json
-        labels["env_name"] = content.path.stem.partition("-")[2]
-    entries = Entries(labels | labels_of(document.get("params")))
-    columns = document.get("result_columns")
-    versions = part(document, "benchmark_version")  # of files before result_columns
-    for name, row in document["results"].items():
-        cell = _asv_cell(row, columns)
-        values, parameters = cell.get("result"), cell.get("params")
-        if not isinstance(values, list):
-            values = [values]
-        combinations = _combinations(name, parameters if isinstance(parameters, list) else [])
-        if values == [None]:
-            values = [None] * len(combinations)
-        version = labels_of({"version": cell.get("version", versions.get(name))})
-        entries.leave_out(LeftOut.INVALID, abs(len(values) - len(combinations)))
-        for combination, value in zip(combinations, values, strict=False):
-            if value is None:
-                entries.leave_out(LeftOut.FAILED)
-            elif value != value:  # NaN
-                entries.leave_out(LeftOut.SKIPPED)
-            else:
-                entries.add(combination, _asv_unit(name), value, version)
-    return entries.results(document["commit_hash"], commit_time=document.get("date"))
-
-
-def _asv_cell(row: object, columns: object) -> Mapping[str, Any]:
-    """Return the columns of a benchmark by name; files of version 1 have an object, a list or a number."""
-    if isinstance(columns, list):
-        cells = row if isinstance(row, list) else [row]
-        return {_text(name): cell for name, cell in zip(columns, cells, strict=False)}
-    return row if isinstance(row, dict) else {"result": row}
-
-
-def _asv_unit(name: str) -> str:
-    """Return the unit that asv gives to a kind of benchmark; the number of another kind may be anything."""
-    kind = name.rpartition(".")[2].partition("_")[0]
-    return {"time": "s", "timeraw": "s", "mem": "B", "peakmem": "B"}.get(kind, "")
-
-
-def _combinations(name: str, parameters: Iterable[object]) -> list[str]:
-    texts = [""]
-    for values in parameters:
-        texts = [
-            f"{text},{value}" for text in texts for value in (values if isinstance(values, list) else [])
-        ]
-        if len(texts) > 100_000:
-            return []
-    return [f"{name}[{text[1:]}]" if text else name for text in texts]
 
 
 def _criterion(content: ResultFile) -> FileResults:
@@ -312,6 +360,7 @@ def _cargo_criterion(content: ResultFile) -> FileResults:
             typical = part(message, "typical") or part(message, "median")
             statistic = "slope" if part(message, "slope") else "mean" if "typical" in message else "median"
             entries.add(message.get("id"), typical.get("unit"), typical.get("estimate"), statistic=statistic)
+    entries.leave_out_mixed()
     return entries.results()
 
 
@@ -321,24 +370,6 @@ def _critcmp(content: ResultFile) -> FileResults:
         statistic, value = _criterion_estimate(part(benchmark, "criterion_estimates_v1"))
         entries.add(name, "ns", value, statistic=statistic)
     return entries.results(commit_of(document.get("name")))
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _has(*names: str, **kinds: type) -> Callable[[ResultFile], bool]:
-    """Return a function that recognises an object with these members, of these types."""
-
-    def recognises(content: ResultFile) -> bool:
-        document = content.document
-        return (
-            isinstance(document, dict)
-            and all(name in document for name in names)
-            and all(isinstance(document.get(name), kind) for name, kind in kinds.items())
-        )
-
-    return recognises
 
 
 def _is_jmh(content: ResultFile) -> bool:
@@ -366,13 +397,18 @@ def _is_criterion(content: ResultFile) -> bool:
 
 FORMATS = (
     ResultFormat(
-        "pytest-benchmark", _has("machine_info", benchmarks=list), _pytest_benchmark, machine="node"
-    ),
-    ResultFormat(
-        "google-benchmark", _has("context", benchmarks=list), _google_benchmark, machine="host_name"
+        "google-benchmark", has_members("context", benchmarks=list), _google_benchmark, machine="host_name"
     ),
     ResultFormat("jmh", _is_jmh, _jmh),
-    ResultFormat("asv", _has("commit_hash", results=dict), _asv, machine="machine"),
+    ResultFormat(
+        "benchmarkdotnet",
+        has_members("HostEnvironmentInfo", Benchmarks=list),
+        _dotnet,
+        machine="ProcessorName",
+    ),
+    ResultFormat("vitest", _is_vitest, _vitest),
+    ResultFormat("github-action-benchmark", _is_history, _history, runs=_history_runs),
+    ResultFormat("custom-benchmark", _is_custom, _custom),
     ResultFormat("hyperfine", _is_hyperfine, _hyperfine),
     ResultFormat("critcmp", _is_critcmp, _critcmp),
     ResultFormat("criterion", _is_criterion, _criterion),

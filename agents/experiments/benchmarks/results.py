@@ -176,6 +176,7 @@ class ResultFormat:
     recognises: Callable[[ResultFile], bool]
     read: Callable[[ResultFile], FileResults]
     machine: str = ""  # label that says which machine measured
+    runs: Callable[[ResultFile], Sequence[ResultFile]] = lambda content: (content,)  # of a file of many
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,19 +291,17 @@ class Entries:
             label: What distinguishes benchmarks of one name.
             incomplete: Names of benchmarks that failed, and may have fewer repetitions.
         """
-        groups: dict[Labels, dict[str, list[_Key]]] = {}
+        benchmarks: dict[tuple[str, Labels], list[_Key]] = {}
         for key in self._values:
-            name, _, labels, *_ = key
-            if label not in dict(labels):
-                groups.setdefault(labels, {}).setdefault(name, []).append(key)
-        for names in groups.values():
-            counts = {name: max(len(self._values[key]) for key in keys) for name, keys in names.items()}
-            usual = min([counts[name] for name in counts if name not in incomplete] or [1])
-            for name, keys in names.items():
-                if counts[name] > usual or any(_has_levels(self._values[key]) for key in keys):
-                    self.leave_out(LeftOut.AMBIGUOUS, sum(len(self._values.pop(key)) for key in keys))
-                elif counts[name] > 1:
-                    self.remarks.add(Remark.REPETITIONS)
+            if label not in dict(key[2]):
+                benchmarks.setdefault((key[0], key[2]), []).append(key)
+        counts = {name: max(len(self._values[key]) for key in keys) for name, keys in benchmarks.items()}
+        usual = min((count for (name, _), count in counts.items() if name not in incomplete), default=1)
+        for name, keys in benchmarks.items():
+            if counts[name] > usual or any(_has_levels(self._values[key]) for key in keys):
+                self.leave_out(LeftOut.AMBIGUOUS, sum(len(self._values.pop(key)) for key in keys))
+            elif counts[name] > 1:
+                self.remarks.add(Remark.REPETITIONS)
 
     def results(
         self,
@@ -418,3 +417,22 @@ def moment_of(value: object) -> float:
         return from_iso(value) if isinstance(value, str) else math.nan
     except InvalidMessage:
         return math.nan
+
+
+def text_of(value: object) -> str:
+    """Return a value that is a text, and an empty one for others."""
+    return value if isinstance(value, str) else ""
+
+
+def has_members(*names: str, **kinds: type) -> Callable[[ResultFile], bool]:
+    """Return a function that recognises an object with these members, of these types."""
+
+    def recognises(content: ResultFile) -> bool:
+        document = content.document
+        return (
+            isinstance(document, dict)
+            and all(name in document for name in names)
+            and all(isinstance(document.get(name), kind) for name, kind in kinds.items())
+        )
+
+    return recognises

@@ -1,4 +1,4 @@
-"""Results as text: ``go test -bench`` and what Rust's libtest and criterion's bencher format print."""
+"""Results as text: ``go test -bench``, Rust's libtest or criterion's bencher format, and benchmark.js."""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ from agents.experiments.benchmarks.results import (
 from agents.experiments.benchmarks.units import Better
 
 _GO = re.compile(r"^(Benchmark(?![a-z])\S*)[ \t]+\d+[ \t]+(\S.*)$", re.MULTILINE)
+_GO_RESULT = re.compile(
+    r"^Benchmark(?![a-z])\S*[ \t]+\d+[ \t]+(?:[-+]?[0-9.]\S*|[-+]?Inf|NaN)[ \t]+\S", re.MULTILINE
+)
 _GO_BEGINS = re.compile(r"^(Benchmark(?![a-z])\S*)(.*)$")
 _GO_LABEL = re.compile(r"^([a-z][^\sA-Z:]*):(?:[ \t]+(.*))?$")
 _GO_UNIT = re.compile(r"^Unit\s+(\S+)\s.*\bbetter=(higher|lower)\b")
@@ -42,6 +45,9 @@ _GO_RUN = re.compile(
 _BENCHER = re.compile(r"^test (\S.*?)\s+\.\.\. bench:\s+([0-9,.]+) (ns|us|µs|μs|ms|s)/iter", re.MULTILINE)
 _BENCHER_LINE = re.compile(r"^test (.*?)\s+\.\.\. (bench:|FAILED)")
 _BENCHER_RUN = re.compile(r"running \d|test |test result: |warning|error|failures:")
+
+_CYCLE = re.compile(r"^\s*(\S.*?) x ([0-9,.]+) ops/sec ±\s*[0-9.]+% \(\d+ runs? sampled\)", re.MULTILINE)
+_CYCLE_RUN = re.compile(r".* x [0-9,.]+ ops/sec ±|Fastest is ")
 
 
 def _go(content: ResultFile) -> FileResults:
@@ -161,6 +167,15 @@ def _bencher(content: ResultFile) -> FileResults:
     return entries.results()
 
 
+def _benchmark_js(content: ResultFile) -> FileResults:
+    """Read lines such as ``sort x 1,234 ops/sec ±0.74% (93 runs sampled)``."""
+    entries = Entries()
+    for match in _CYCLE.finditer(content.text):
+        entries.add(match[1], "ops/sec", _number(match[2].replace(",", "")), statistic="mean")
+    entries.leave_out_mixed()
+    return entries.results()
+
+
 def _number(text: str) -> float:
     try:
         return float(text)
@@ -171,7 +186,7 @@ def _number(text: str) -> float:
 def _recognises(
     result: re.Pattern[str],
     run: re.Pattern[str],
-    text_of: Callable[[ResultFile], str] = attrgetter("text"),
+    printed: Callable[[ResultFile], str] = attrgetter("text"),
 ) -> Callable[[ResultFile], bool]:
     """Return a function that recognises what a tool printed, and not a text that quotes some of it.
 
@@ -180,17 +195,18 @@ def _recognises(
     """
 
     def recognises(content: ResultFile) -> bool:
-        text = text_of(content)
+        text = printed(content)
         if not result.search(text):
             return False
         lines = (line for line in text.splitlines() if line.strip() and not line[0].isspace())
         is_of_tool = [bool(run.match(line)) for line in lines]
-        return is_of_tool[0] or 2 * sum(is_of_tool) > len(is_of_tool)
+        return not is_of_tool or is_of_tool[0] or 2 * sum(is_of_tool) > len(is_of_tool)
 
     return recognises
 
 
 FORMATS = (
-    ResultFormat("go", _recognises(_GO, _GO_RUN, _go_text), _go, machine="cpu"),
+    ResultFormat("go", _recognises(_GO_RESULT, _GO_RUN, _go_text), _go, machine="cpu"),
+    ResultFormat("benchmark.js", _recognises(_CYCLE, _CYCLE_RUN), _benchmark_js),
     ResultFormat("bencher", _recognises(_BENCHER, _BENCHER_RUN), _bencher),
 )

@@ -79,7 +79,64 @@ BenchmarkBroken-8
 PASS
 """
 BENCHER = "test sort ... bench:       1,234 ns/iter (+/- 56)\ntest other ... bench: many\n"
-
+PYPERF = {
+    "version": "1.0",
+    "metadata": {"commit_id": SHA, "commit_date": "2026-01-02T03:04:05Z", "hostname": "ci", "unit": "second"},
+    "benchmarks": [
+        {
+            "metadata": {"name": "telco"},
+            "runs": [
+                {"warmups": [[1, 0.5]], "metadata": {"date": "2026-01-02 05:00:00.123"}},
+                {"values": [1.0, 3.0], "metadata": {"date": "2026-01-02 04:00:00"}},
+                {"values": [2.0]},
+            ],
+        },
+        {"metadata": {"name": "rss", "unit": "byte"}, "runs": [{"values": [7]}]},
+        {"metadata": {"name": "none"}, "runs": [{"warmups": []}]},
+    ],
+}
+ALLOCATED = {"Id": "Allocated Memory", "Unit": "B", "TheGreaterTheBetter": False}
+DOTNET = {
+    "Title": "Cart-20260102-040000",
+    "HostEnvironmentInfo": {
+        "ProcessorName": "EPYC",
+        "RuntimeVersion": ".NET 9.0",
+        "HardwareTimerKind": "Tsc",
+    },
+    "Benchmarks": [
+        {
+            "DisplayInfo": "Cart.Total: Job-ABCDEF(Runtime=.NET 8.0) [N=10]",
+            "FullName": "Shop.Cart.Total(N: 10)",
+            "Statistics": {"OriginalValues": [5.0, 6.0], "Mean": 5.5},
+            "Metrics": [{"Value": 24, "Descriptor": ALLOCATED}],
+        },
+        {"FullName": "Shop.Cart.Empty", "DisplayInfo": "Cart.Empty: DefaultJob", "Statistics": {"Mean": 5.5}},
+        {"FullName": "Shop.Cart.Fails", "Statistics": None},
+    ],
+}
+VITEST = {
+    "files": [
+        {
+            "filepath": "/home/ann/a.bench.ts",
+            "groups": [
+                {
+                    "fullName": "a.bench.ts > sort",
+                    "benchmarks": [
+                        {"name": "quick", "hz": 500.0, "mean": 2.0, "median": 1.5, "samples": []},
+                        {"name": "slow", "samples": [3.0, 4.0]},
+                        {"name": "old", "mean": 5.0},
+                        {"name": "fails", "rank": 3},
+                    ],
+                }
+            ],
+        }
+    ]
+}
+CUSTOM = [{"name": "load", "unit": "Percent", "value": 50}, {"name": "query", "unit": "ms", "value": 7.0}]
+BENCHMARK_JS = """sort x 1,431,759 ops/sec ±0.74% (93 runs sampled)
+a x b x 98.5 ops/sec ±10.05% (1 run sampled)
+Fastest is sort
+"""
 
 Measured = tuple[str, str, tuple[float, ...]]
 RunFacts = tuple[str, float, float, dict[str, int]]
@@ -129,6 +186,44 @@ FILES: Mapping[str, tuple[str, str, list[Measured], RunFacts]] = {
             ("BenchmarkCopy", "MB/s", (800.0,)),
         ],
         ("", math.nan, math.nan, {"invalid": 1}),
+    ),
+    "pyperf": (
+        "a",
+        json.dumps(PYPERF),
+        [("telco", "s", (1.0, 3.0, 2.0)), ("rss", "B", (7.0,))],
+        (SHA, 1767323045.0, 1767326400.0, {"invalid": 1}),
+    ),
+    "benchmarkdotnet": (
+        "a",
+        json.dumps(DOTNET),
+        [
+            ("Shop.Cart.Total(N: 10)", "ns", (5.0, 6.0)),
+            ("Shop.Cart.Total(N: 10):Allocated Memory", "B", (24.0,)),
+            ("Shop.Cart.Empty", "ns", (5.5,)),
+        ],
+        ("", math.nan, 1767326400.0, {"failed": 1}),
+    ),
+    "vitest": (
+        "a",
+        json.dumps(VITEST),
+        [
+            ("a.bench.ts > sort > quick", "ms", (1.5,)),
+            ("a.bench.ts > sort > slow", "ms", (3.0, 4.0)),
+            ("a.bench.ts > sort > old", "ms", (5.0,)),
+        ],
+        ("", math.nan, math.nan, {"invalid": 1}),
+    ),
+    "custom-benchmark": (
+        "a",
+        json.dumps(CUSTOM),
+        [("load", "Percent", (50.0,)), ("query", "ms", (7.0,))],
+        NO_COMMIT,
+    ),
+    "benchmark.js": (
+        "a",
+        BENCHMARK_JS,
+        [("sort", "ops/sec", (1431759.0,)), ("a x b", "ops/sec", (98.5,))],
+        NO_COMMIT,
     ),
     "bencher": ("a", BENCHER, [("sort", "ns", (1234.0,))], ("", math.nan, math.nan, {"invalid": 1})),
 }
@@ -319,6 +414,41 @@ LABELS: Mapping[str, tuple[str, list[Labelled], RunFacts]] = {
             ("suite.peakmem_b[1]", "B", "median", {"machine": "one", "ram": "8G", "env_name": "env"}),
         ],
         (SHA, math.nan, math.nan, {"skipped": 1, "failed": 1}),
+    ),
+    "pyperf": (
+        json.dumps(
+            {
+                "version": "1.0",
+                "metadata": {
+                    "name": "telco",
+                    "hostname": "ci",
+                    "python_version": f"3.14.0a1 (64-bit) revision {SHA}",
+                    "load_avg_1min": 0.5,
+                },
+                "benchmarks": [{"runs": [{"values": [1.0], "metadata": {"cpu_count": 8, "uptime": 9}}]}],
+            }
+        ),
+        [
+            (
+                "telco",
+                "s",
+                "median",
+                {"hostname": "ci", "python_version": "3.14.0a1 (64-bit) revision ", "cpu_count": "8"},
+            )
+        ],
+        NO_COMMIT,
+    ),
+    "benchmarkdotnet": (
+        json.dumps({**DOTNET, "Title": "Cart"}),
+        [
+            (name, unit, statistic, {"ProcessorName": "EPYC", "RuntimeVersion": ".NET 9.0", "job": job})
+            for name, unit, statistic, job in (
+                ("Shop.Cart.Total(N: 10)", "ns", "median", "(Runtime=.NET 8.0)"),
+                ("Shop.Cart.Total(N: 10):Allocated Memory", "B", "median", "(Runtime=.NET 8.0)"),
+                ("Shop.Cart.Empty", "ns", "mean", "DefaultJob"),
+            )
+        ],
+        ("", math.nan, math.nan, {"failed": 1}),
     ),
     "hyperfine": (
         json.dumps(

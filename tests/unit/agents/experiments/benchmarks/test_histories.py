@@ -535,6 +535,34 @@ def test_repetitions_that_no_package_distinguishes_are_said(tmp_path: Path) -> N
         assert reading.remarks == ({} if number else {Remark.REPETITIONS: COMMITS})
 
 
+def test_a_file_of_many_commits_is_a_history(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+
+    def run(number: int, tool: str) -> object:
+        commit = {"id": whole_sha(number), "timestamp": f"2026-01-{number + 1:02}T00:00:00+01:00"}
+        slower = rng.normal(1.0, 0.005) * (1.2 if number >= AT else 1.0)
+        benches = [
+            {"name": "Sum", "value": 100 * slower, "unit": "ns/op\t 16 B/op", "extra": "99 times\n8 procs"},
+            {"name": "Twice", "value": 7 * slower, "unit": "ns/op"},
+            {"name": "Twice", "value": 9 * slower, "unit": "ns/op"},
+        ]
+        score = {"name": "score", "value": 50 / slower, "unit": "points"}
+        return {"commit": commit, "date": 1, "tool": tool, "benches": benches if tool == "go" else [score]}
+
+    tools = {"Go": "go", "Scores": "customBiggerIsBetter"}
+    suites = {suite: [run(number, tool) for number in range(COMMITS)] for suite, tool in tools.items()}
+    (tmp_path / "data.js").write_text(f"window.BENCHMARK_DATA = {json.dumps({'entries': suites})}\n")
+    reading = read_results([tmp_path / "data.js"])
+    history = arrange(reading.runs)
+    assert (history.order.basis, len(history.commits)) == ("commit_times", COMMITS)
+    changes = find_changes(history.series)
+    seen = {(change.series.name, change.index, round(change.relative, 1)) for change in changes}
+    assert seen == {("Sum", AT, 0.2), ("score", AT, -0.2)}
+    assert all(change.worse for change in changes)
+    assert reading.left_out == {"ambiguous": 2 * COMMITS}
+    assert {dict(item.labels).get("procs") for item in history.series} == {"8", None}
+
+
 @pytest.mark.parametrize(
     ("files", "machines"),
     [(hyperfine_machines, ("laptop", "server")), (hyperfine_hosts, ("host-1", "host-2"))],
