@@ -162,7 +162,7 @@ _BASES = {
 """What orders commits, by its name in JSON."""
 
 _REMARKS = {
-    "dirty": "measured with changes that were not committed",
+    "dirty": "measured with changes that were not committed, and used where a commit has no other result",
     "repetitions": "that say no package: results of one name are taken for repetitions of one benchmark",
 }
 """What is said of files, by its name."""
@@ -170,10 +170,10 @@ _REMARKS = {
 _THINGS = {
     "invalid": ("record", " without a measurement"),
     "failed": ("run", " that failed"),
-    "skipped": ("benchmark", " that was skipped"),
+    "skipped": ("skipped benchmark", ""),
     "aggregate": ("aggregate", " that no level is made of"),
     "baseline": ("result", " of an earlier run (criterion's baselines and ratios)"),
-    "ambiguous": ("result", " of a name that several benchmarks of one file share"),
+    "ambiguous": ("result", " whose name several benchmarks of one file share, or may share"),
     "commits": ("commit", " that the branch does not have"),
 }
 """What is passed over, by its name in JSON."""
@@ -227,7 +227,7 @@ def _print_left_out(
     from agents.experiments.benchmarks import LEAST_COMMITS, changed_labels, is_judged, is_long
 
     if reading.unknown:
-        names = listed([path.name for path in reading.unknown])
+        names = listed([*dict.fromkeys(path.name for path in reading.unknown)])
         print_note(f"passed over {counted(len(reading.unknown), 'file')} without results: {names}")
     for report, paths in reading.foreign.items():
         print_note(f"passed over {counted(len(paths), 'file')} of {report.name}: {report.remedy}")
@@ -239,7 +239,7 @@ def _print_left_out(
     why = f"results that differ in {listed(labels)} are series of their own (--across LABEL joins them)"
     if short == total and commits >= LEAST_COMMITS:
         reason = f"no series has {LEAST_COMMITS} of {commits:,} commits"
-        raise ConfigError(f"{reason}: {why}" if labels else reason)
+        raise ConfigError(f"{reason}: {why if labels else 'names of benchmarks differ'}")
     if labels:
         print_note(f"{why}, and no change between them is judged")
     if undirected := left_out.get("undirected_series"):

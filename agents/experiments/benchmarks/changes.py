@@ -19,6 +19,9 @@ _MOST_CORRELATED = 0.9
 """Largest autocorrelation (lag 1) that is used: few points estimate it badly."""
 
 
+_ZERO = 1e-12
+"""Share of the largest value below which a level is the rounding of 0."""
+
 LEAST_COMMITS = 2 * SegmentConfig().min_points
 """Fewest measured commits in which a change is seen."""
 
@@ -121,13 +124,16 @@ def _change(
     of_commits = np.zeros(len(series.levels))
     of_commits[measured[1:]] = mass
     old, new = suspect_range(values, split, up=shift.after > shift.before)
+    before, after = (
+        level if abs(level) > _ZERO * values.max() else 0.0 for level in (shift.before, shift.after)
+    )
     return BenchmarkChange(
         series,
         shift.index,
         int(measured[first]),
         int(measured[last]),
-        shift.before,
-        shift.after,
+        before,
+        after,
         p_value,
         of_commits,
         (int(measured[min(first, old)]), int(measured[max(last, new)])),

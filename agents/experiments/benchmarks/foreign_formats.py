@@ -30,7 +30,7 @@ FOREIGN_FORMATS = (
     ),
     _lines(
         "JMH's text or CSV",
-        r'^Benchmark +(?:\(\S+\) +)*Mode +(?:Cnt|Samples) +Score|^"?Benchmark"?,"?Mode"?,',
+        r'^# JMH version: |^Benchmark +(?:\(\S+\) +)*Mode +(?:Cnt|Samples) +Score|^"?Benchmark"?,"?Mode"?,',
         "-rf json writes results that are read",
     ),
     _lines(
@@ -56,6 +56,16 @@ FOREIGN_FORMATS = (
     ),
     _lines(
         "vitest's console", r"^ +name +hz +min +max +mean", "--outputJson FILE writes results that are read"
+    ),
+    _lines(
+        "nanobench's table",
+        r"^\| +(?:relative \| +)?[a-z]+/op \|",
+        "ankerl::nanobench::templates::pyperf() renders results that are read",
+    ),
+    _lines(
+        "benchstat's table",
+        r"│ +(?:sec|B|allocs)/op +│|^name +old time/op",
+        "the files that it compared are read",
     ),
     _lines("Catch2's benchmarks", r"^benchmark name +samples +iterations|<BenchmarkResults ", _GO_LINES),
     _lines(

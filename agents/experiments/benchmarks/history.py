@@ -21,6 +21,7 @@ from agents.experiments.benchmarks.results import (
     commits_of,
     find_format,
     format_names,
+    is_dirty,
 )
 from agents.experiments.benchmarks.series import (
     BenchmarkSeries,
@@ -35,6 +36,12 @@ from pipeline.model.errors import ConfigError, file_errors
 
 HIDDEN_RESULTS = (".asv", ".benchmarks")
 """Folders that tools keep results in by default."""
+
+_REMEDIES = {
+    LeftOut.AMBIGUOUS: " (several benchmarks of one name: lines such as pkg: shop/store, or files of their "
+    "own, tell them apart)"
+}
+"""What would make measurements of entries that are left out."""
 
 MOST_BYTES = 256 * 1024**2
 """Largest file of results."""
@@ -98,12 +105,7 @@ def read_results(paths: Sequence[Path], advance: Callable[[], object] = lambda: 
             else:
                 reading.unknown.append(file)
     if not any(run.results.measurements for run in reading.runs):
-        counts = ", ".join(f"{count:,} {reason}" for reason, count in reading.left_out.items())
-        reports = "".join(f"; {format_.name}: {format_.remedy}" for format_ in reading.foreign)
-        raise ConfigError(
-            f"{', '.join(map(str, paths[:3]))}: no results of {', '.join(format_names())}"
-            f"{f'; left out: {counts}' if counts else ''}{reports}"
-        )
+        raise ConfigError(f"{', '.join(map(str, paths[:3]))}: {_nothing_left(reading)}")
     reading.runs = _with_commits(reading.runs)
     return reading
 
@@ -118,7 +120,8 @@ def arrange(
 ) -> BenchmarkHistory:
     """Put runs in the order of commits, and the repetitions of one commit and one identity together.
 
-    Results belong to one series if name, scale of the unit, statistic and all labels are the same.
+    Results belong to one series if name, scale of the unit, statistic and all labels are the same. Results of
+    changed files are passed over where a commit has others.
 
     Args:
         runs: In the order in which files were named.
@@ -138,8 +141,16 @@ def arrange(
     ordered = commit_order(runs, order, in_order=in_order)
     column = {commit: number for number, commit in enumerate(ordered.commits)}
     measured: dict[SeriesIdentity, list[tuple[int, Measurement]]] = {}
+    changed: list[tuple[SeriesIdentity, int, Measurement]] = []
     for run, measurement, identity in identified(runs, across):
-        measured.setdefault(identity, []).append((column[run.commit], measurement))
+        if Remark.DIRTY in run.results.remarks:
+            changed.append((identity, column[run.commit], measurement))
+        else:
+            measured.setdefault(identity, []).append((column[run.commit], measurement))
+    committed = {(identity, commit) for identity, entries in measured.items() for commit, _ in entries}
+    for identity, commit, measurement in changed:
+        if (identity, commit) not in committed:
+            measured.setdefault(identity, []).append((commit, measurement))
     series = [series_of(identity, entries, len(column)) for identity, entries in measured.items()]
     return BenchmarkHistory(ordered, tuple(titled([*directed(series, directions)])))
 
@@ -153,6 +164,16 @@ def _files(path: Path) -> Iterable[Path]:
             folders[:] = [name for name in folders if not name.startswith(".") or name in HIDDEN_RESULTS]
             paths += [Path(folder) / name for name in names]
         return sorted(file for file in paths if file.is_file())
+
+
+def _nothing_left(reading: RunsReading) -> str:
+    """Return why files have no results that can be compared, and what would give some."""
+    reasons = [f"{format_.name}: {format_.remedy}" for format_ in reading.foreign]
+    reasons += [
+        f"left out: {count:,} {reason}{_REMEDIES.get(reason, '')}"
+        for reason, count in reading.left_out.items()
+    ]
+    return f"no results ({'; '.join(reasons)})" if reasons else _no_results(None).removeprefix("holds ")
 
 
 def _no_results(content: ResultFile | None) -> str:
@@ -179,7 +200,11 @@ def _read(content: ResultFile) -> list[BenchmarkRun]:
         results = [format_.read(run) for run in format_.runs(content)]
     except ConfigError as error:
         raise ConfigError(f"{content.path}: {error}") from None
-    return [BenchmarkRun(content.path, format_, item, item.commit) for item in results]
+    unnamed = [f"{content.path}:{number}" if results[1:] else "" for number in range(len(results))]
+    return [
+        BenchmarkRun(content.path, format_, item, item.commit or name)
+        for item, name in zip(results, unnamed, strict=True)
+    ]
 
 
 def _with_commits(runs: Sequence[BenchmarkRun]) -> list[BenchmarkRun]:
@@ -191,8 +216,11 @@ def _with_commits(runs: Sequence[BenchmarkRun]) -> list[BenchmarkRun]:
     named = []
     for run in runs:
         path = run.path.absolute().relative_to(shared) if shared else run.path
-        ids = (sha for name in _names(path) if (sha := commit_of(name)))
-        named.append(replace(run, commit=run.commit or next(ids, "") or str(run.path)))
+        ids = [sha for name in _names(path) if (sha := commit_of(name))]
+        results = run.results
+        if any(is_dirty(name) for name in _names(path)):
+            results = replace(results, remarks=results.remarks | {Remark.DIRTY})
+        named.append(replace(run, results=results, commit=run.commit or next(iter(ids), "") or str(run.path)))
     return named
 
 

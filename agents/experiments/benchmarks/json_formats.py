@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Container, Mapping
 from dataclasses import replace
 from pathlib import PureWindowsPath
@@ -18,6 +17,7 @@ from agents.experiments.benchmarks.results import (
     ResultFile,
     ResultFormat,
     commit_of,
+    distinct,
     has_members,
     json_object,
     labels_of,
@@ -70,6 +70,9 @@ _HISTORY = re.compile(r"\s*window\.BENCHMARK_DATA\s*=(.*?);?\s*", re.DOTALL)
 """JavaScript of github-action-benchmark's page."""
 
 _HISTORY_LABELS = {PROCESSORS: re.compile(r"\b(\d+) procs\b"), "threads": re.compile(r"\bthreads: (\d+)")}
+
+_MEASURES = {"latency": "ns", "throughput": "ops/s"}
+"""Units of bencher.dev's measures; others are of a user."""
 
 _CUSTOM = {"customBiggerIsBetter": Better.HIGHER, "customSmallerIsBetter": Better.LOWER}
 
@@ -134,7 +137,7 @@ def _google_row(entry: Mapping[str, Any], names: Container[str]) -> tuple[str, s
 
 def _add_google(entries: Entries, name: str, row: Mapping[str, Any], statistic: str) -> None:
     time = "real_time" if _WALL_CLOCK & set(name.split("/")) else "cpu_time"
-    labels = labels_of({"label": row.get("label")})
+    labels = labels_of({"label": row.get("label"), "threads": row.get("threads")})
     entries.add(name, row.get("time_unit", "ns"), row.get(time), labels, statistic=statistic)
     for counter, value in row.items():
         if counter not in _GOOGLE_MEMBERS and isinstance(value, int | float):
@@ -151,8 +154,8 @@ def _counter_unit(counter: str) -> str:
 
 def _jmh(content: ResultFile) -> FileResults:
     entries = Entries()
-    for entry in objects(content.document):
-        labels = labels_of({name: entry.get(name) for name in _JMH_LABELS})
+    for entry in distinct(objects(content.document), _jmh_identity, entries):
+        labels = _jmh_labels(entry)
         secondary = part(entry, "secondaryMetrics")
         for metric in ("", *secondary):
             name = f"{entry.get('benchmark')}:{metric.lstrip('·')}" if metric else entry.get("benchmark")
@@ -168,6 +171,14 @@ def _jmh(content: ResultFile) -> FileResults:
                 better=_jmh_direction(text_of(unit)) if metric else None,
             )
     return entries.results()
+
+
+def _jmh_labels(entry: Mapping[str, Any]) -> dict[str, str]:
+    return labels_of({name: entry.get(name) for name in _JMH_LABELS})
+
+
+def _jmh_identity(entry: Mapping[str, Any]) -> tuple[object, ...]:
+    return entry.get("benchmark"), entry.get("params"), _jmh_labels(entry)
 
 
 def _jmh_values(metric: Mapping[str, Any]) -> list[object]:
@@ -191,13 +202,14 @@ def _jmh_direction(unit: str) -> Better | None:
 def _dotnet(content: ResultFile) -> FileResults:
     host = part(content.document, "HostEnvironmentInfo")
     entries = Entries(labels_of({name: host.get(name) for name in _DOTNET_LABELS}))
-    for entry in objects(content.document["Benchmarks"]):
+    for entry in distinct(
+        objects(content.document["Benchmarks"]), lambda entry: (entry.get("FullName"), _job(entry)), entries
+    ):
         statistics, name = part(entry, "Statistics"), text_of(entry.get("FullName"))
         if not statistics:
             entries.leave_out(LeftOut.FAILED)
             continue
-        job = _JOB.search(text_of(entry.get("DisplayInfo")))
-        labels = labels_of({"job": _JOB_NAME.sub("", job[1]) if job else ""})
+        labels = labels_of({"job": _job(entry)})
         values = statistics.get("OriginalValues") or statistics.get("Median")
         statistic = "median" if values else "mean"
         entries.add(name, "ns", values or statistics.get("Mean"), labels, statistic=statistic)
@@ -207,6 +219,12 @@ def _dotnet(content: ResultFile) -> FileResults:
             title = f"{name}:{descriptor.get('Id')}"
             entries.add(title, descriptor.get("Unit"), metric.get("Value"), labels, better=better)
     return entries.results(run_time=_dotnet_time(text_of(content.document.get("Title"))))
+
+
+def _job(entry: Mapping[str, Any]) -> str:
+    """Return the job of a result of BenchmarkDotNet, without the name that it was given by chance."""
+    job = _JOB.search(text_of(entry.get("DisplayInfo")))
+    return _JOB_NAME.sub("", job[1]) if job else ""
 
 
 def _dotnet_time(title: str) -> str | None:
@@ -219,7 +237,9 @@ def _vitest(content: ResultFile) -> FileResults:
     entries = Entries()
     for file in objects(content.document["files"]):
         for group in objects(file.get("groups")):
-            for entry in objects(group.get("benchmarks")):
+            for entry in distinct(
+                objects(group.get("benchmarks")), lambda entry: (entry.get("name"),), entries
+            ):
                 name = " > ".join(filter(None, (text_of(group.get("fullName")), text_of(entry.get("name")))))
                 values = entry.get("samples") or entry.get("median")
                 statistic = "median" if values else "mean"
@@ -244,6 +264,24 @@ def _custom(content: ResultFile) -> FileResults:
 def _is_custom(content: ResultFile) -> bool:
     entries = content.document if isinstance(content.document, list) else []
     return bool(entries) and all({"name", "unit", "value"} <= entry.keys() for entry in objects(entries))
+
+
+def _metric_format(content: ResultFile) -> FileResults:
+    """Read bencher.dev's objects of benchmarks, each with measures such as latency, which is in ns."""
+    entries = Entries()
+    for name, measures in content.document.items():
+        for measure in measures:
+            unit = _MEASURES.get(measure, measure)
+            entries.add(name, unit, part(measures, measure).get("value"), statistic="value")
+    return entries.results()
+
+
+def _is_metric_format(content: ResultFile) -> bool:
+    benchmarks = list(content.document.values()) if isinstance(content.document, dict) else []
+    return bool(benchmarks) and all(
+        isinstance(measures, dict) and measures and all("value" in part(measures, name) for name in measures)
+        for measures in benchmarks
+    )
 
 
 def _add_custom(entries: Entries, entry: Mapping[str, Any], better: Better | None) -> None:
@@ -288,12 +326,8 @@ def _is_history(content: ResultFile) -> bool:
 
 def _hyperfine(content: ResultFile) -> FileResults:
     entries = Entries()
-    names = Counter(map(_hyperfine_name, objects(content.document["results"])))
-    for entry in objects(content.document["results"]):
-        labels = labels_of(entry.get("parameters"))
-        if names[_hyperfine_name(entry)] > 1:  # runs of one entry are its repetitions
-            entries.leave_out(LeftOut.AMBIGUOUS)
-            continue
+    for entry in distinct(objects(content.document["results"]), _hyperfine_identity, entries):
+        command, labels = _hyperfine_identity(entry)
         times, codes = entry.get("times"), entry.get("exit_codes")
         if isinstance(codes, list) and any(code != 0 for code in codes):
             times = times if isinstance(times, list) and len(times) == len(codes) else [None] * len(codes)
@@ -303,12 +337,16 @@ def _hyperfine(content: ResultFile) -> FileResults:
                 continue
             times = passed
         statistic = "median" if times or entry.get("median") is not None else "mean"
-        entries.add(entry.get("command"), "s", times or entry.get(statistic), labels, statistic=statistic)
+        entries.add(command, "s", times or entry.get(statistic), labels, statistic=statistic)
     return entries.results()
 
 
-def _hyperfine_name(entry: Mapping[str, Any]) -> str:
-    return repr((entry.get("command"), labels_of(entry.get("parameters"))))
+def _hyperfine_identity(entry: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
+    """Return the command without commits, as of ``build-0f3c2a9/shop``, and its parameters."""
+    command = COMMIT_ID.sub(
+        lambda match: match[0] if match[0].isdigit() else "", text_of(entry.get("command"))
+    )
+    return command, labels_of(entry.get("parameters"))
 
 
 def _criterion(content: ResultFile) -> FileResults:
@@ -409,6 +447,7 @@ FORMATS = (
     ResultFormat("vitest", _is_vitest, _vitest),
     ResultFormat("github-action-benchmark", _is_history, _history, runs=_history_runs),
     ResultFormat("custom-benchmark", _is_custom, _custom),
+    ResultFormat("bencher-metric", _is_metric_format, _metric_format),
     ResultFormat("hyperfine", _is_hyperfine, _hyperfine),
     ResultFormat("critcmp", _is_critcmp, _critcmp),
     ResultFormat("criterion", _is_criterion, _criterion),

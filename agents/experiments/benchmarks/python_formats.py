@@ -14,6 +14,7 @@ from agents.experiments.benchmarks.results import (
     Remark,
     ResultFile,
     ResultFormat,
+    distinct,
     has_members,
     labels_of,
     objects,
@@ -41,7 +42,7 @@ def _pytest_benchmark(content: ResultFile) -> FileResults:
     entries = Entries(labels | labels_of({"project": commit.get("project")}))
     if commit.get("dirty") is True:
         entries.remarks.add(Remark.DIRTY)
-    for entry in objects(document["benchmarks"]):
+    for entry in distinct(objects(document["benchmarks"]), _pytest_identity, entries):
         stats, options = part(entry, "stats"), part(entry, "options")
         labels = labels_of({name: entry.get(name) for name in ("group", "params")})
         labels |= labels_of({name: options.get(name) for name in ("timer", "disable_gc", "warmup")})
@@ -52,6 +53,10 @@ def _pytest_benchmark(content: ResultFile) -> FileResults:
         commit_time=commit.get("time"),
         run_time=document.get("datetime"),
     )
+
+
+def _pytest_identity(entry: Mapping[str, Any]) -> tuple[object, ...]:
+    return entry.get("fullname") or entry.get("name"), entry.get("group"), entry.get("params")
 
 
 def _asv(content: ResultFile) -> FileResults:

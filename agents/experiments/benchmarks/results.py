@@ -11,7 +11,7 @@ import math
 import re
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -35,6 +35,8 @@ _COMMIT_LABELS = {
     for prefix in ("", "git-", "vcs.")
     for name in ("commit", "commit-hash", "revision", "sha")
 }
+_DIRTY_LABELS = {"dirty", "git-dirty", "vcs.modified", "modified"}
+_DIRTY = re.compile(r"(?i)(?<![a-z])(?:dirty|uncommitt?ed)(?![a-z])|[0-9a-f]{7}\+$")
 _COMMIT_TIMES = {"commit-time", "commit-date"}
 _RUN_TIMES = {"date", "time", "timestamp", "start-time", "run-time"}
 _RUN_NAMES = {"run-id", "build-id", "build-number", "by"} | {
@@ -63,6 +65,8 @@ Labels = tuple[tuple[str, str], ...]
 
 _Key = tuple[str, str, Labels, str, Better | None]
 """Name, unit, labels, statistic and direction of measurements."""
+
+_Name = tuple[str, Labels]
 
 
 class LeftOut(StrEnum):
@@ -224,6 +228,9 @@ class Entries:
     _of_run: dict[str, str] = field(default_factory=dict)  # labels of the commit and of times
     _sorted: dict[Labels, Labels] = field(default_factory=dict)  # all labels, by those of an entry
     _values: dict[_Key, list[float]] = field(default_factory=dict)
+    _named: set[_Name] = field(default_factory=set)
+    _newest: _Name = ("", ())
+    _returned: set[_Name] = field(default_factory=set)  # came again after another benchmark
 
     def __post_init__(self, labels: Mapping[str, str]) -> None:
         for name, value in labels.items():
@@ -275,32 +282,41 @@ class Entries:
             self._sorted[own] = tuple(sorted({**self._of_file, **(labels or {})}.items()))
         key = name, text, self._sorted[own], statistic, better
         self._values.setdefault(key, []).extend(floats)
+        benchmark = name, key[2]
+        if benchmark != self._newest and benchmark in self._named:
+            self._returned.add(benchmark)
+        self._named.add(benchmark)
+        self._newest = benchmark
 
     def leave_out(self, reason: LeftOut, count: int = 1) -> None:
         """Count entries that are no measurements."""
         if count:
             self.left_out[reason] += count
 
-    def leave_out_mixed(self, label: str = "", incomplete: Collection[str] = ()) -> None:
+    def leave_out_mixed(
+        self, label: str = "", incomplete: Collection[str] = (), *, in_turn: bool = False
+    ) -> None:
         """Leave out names that several benchmarks of a file share, if no ``label`` tells these apart.
 
         Each benchmark has the same number of repetitions, and they are of one level. Repeated results that
-        are so are taken for repetitions, which is said.
+        are so are taken for repetitions, which is said where another file would have the same lines.
 
         Args:
             label: What distinguishes benchmarks of one name.
             incomplete: Names of benchmarks that failed, and may have fewer repetitions.
+            in_turn: The tool repeats a benchmark before it runs the next one.
         """
-        benchmarks: dict[tuple[str, Labels], list[_Key]] = {}
+        benchmarks: dict[_Name, list[_Key]] = {}
         for key in self._values:
             if label not in dict(key[2]):
                 benchmarks.setdefault((key[0], key[2]), []).append(key)
         counts = {name: max(len(self._values[key]) for key in keys) for name, keys in benchmarks.items()}
         usual = min((count for (name, _), count in counts.items() if name not in incomplete), default=1)
         for name, keys in benchmarks.items():
-            if counts[name] > usual or any(_has_levels(self._values[key]) for key in keys):
+            is_mixed = counts[name] > usual or (in_turn and name in self._returned)
+            if is_mixed or any(_has_levels(self._values[key]) for key in keys):
                 self.leave_out(LeftOut.AMBIGUOUS, sum(len(self._values.pop(key)) for key in keys))
-            elif counts[name] > 1:
+            elif counts[name] > 1 and not (in_turn and len(benchmarks) > 1):
                 self.remarks.add(Remark.REPETITIONS)
 
     def results(
@@ -311,6 +327,8 @@ class Entries:
         run_time: object = None,
     ) -> FileResults:
         """Return the results that were collected; the file's labels say what no argument does."""
+        if any(map(_is_dirty, self._of_run.items())):
+            self.remarks.add(Remark.DIRTY)
         return FileResults(
             [
                 Measurement(name, unit, tuple(values), labels, statistic, better)
@@ -337,6 +355,22 @@ def _has_levels(values: Sequence[float]) -> bool:
     return any(ordered[at] > 2 * ordered[at - 1] for at in middle)
 
 
+def _is_dirty(label: tuple[str, str]) -> bool:
+    name, value = label
+    if _spelled(name) in _DIRTY_LABELS:
+        return value.lower() in ("true", "1", "yes")
+    return _spelled(name) in _COMMIT_LABELS and is_dirty(value)
+
+
+def is_dirty(name: str) -> bool:
+    """True if a commit's name says that its files were changed: ``0f3c2a9-dirty``, or ``0f3c2a9+``.
+
+    >>> is_dirty("0f3c2a9-dirty.txt")
+    True
+    """
+    return bool(_DIRTY.search(name))
+
+
 def _spelled(name: str) -> str:
     return name.lower().replace("_", "-")
 
@@ -344,7 +378,7 @@ def _spelled(name: str) -> str:
 def is_of_run(name: str) -> bool:
     """True if a label says the commit or a time of a run, and identifies no benchmark."""
     text = _spelled(name)
-    return text in _COMMIT_LABELS | _RUN_TIMES | _RUN_NAMES or text.endswith(_RUN_ENDINGS)
+    return text in _COMMIT_LABELS | _DIRTY_LABELS | _RUN_TIMES | _RUN_NAMES or text.endswith(_RUN_ENDINGS)
 
 
 def labels_of(document: object, prefix: str = "") -> dict[str, str]:
@@ -379,6 +413,24 @@ def json_object(line: str) -> Mapping[str, Any]:
     except orjson.JSONDecodeError:
         return {}
     return value if isinstance(value, dict) else {}
+
+
+def distinct(
+    rows: Iterable[Mapping[str, Any]],
+    identity: Callable[[Mapping[str, Any]], tuple[object, ...]],
+    entries: Entries,
+) -> Iterator[Mapping[str, Any]]:
+    """Yield the rows of different identities, where a row has all repetitions of its benchmark.
+
+    Rows that share a name, which is the first of an identity, and all else are counted as ambiguous.
+    """
+    named = [(identity(row), row) for row in rows]
+    counts = Counter(repr(key) for key, _ in named)
+    for key, row in named:
+        if counts[repr(key)] == 1 or not key[0]:
+            yield row
+        else:
+            entries.leave_out(LeftOut.AMBIGUOUS)
 
 
 def part(document: object, name: str) -> Mapping[str, Any]:

@@ -23,6 +23,9 @@ _GO = re.compile(r"^(Benchmark(?![a-z])\S*)[ \t]+\d+[ \t]+(\S.*)$", re.MULTILINE
 _GO_RESULT = re.compile(
     r"^Benchmark(?![a-z])\S*[ \t]+\d+[ \t]+(?:[-+]?[0-9.]\S*|[-+]?Inf|NaN)[ \t]+\S", re.MULTILINE
 )
+_GO_ANSWER = re.compile(
+    rf"{_GO_RESULT.pattern}|^--- FAIL: Benchmark|^FAIL\s+\S+ \[build failed\]", re.MULTILINE
+)
 _GO_BEGINS = re.compile(r"^(Benchmark(?![a-z])\S*)(.*)$")
 _GO_LABEL = re.compile(r"^([a-z][^\sA-Z:]*):(?:[ \t]+(.*))?$")
 _GO_UNIT = re.compile(r"^Unit\s+(\S+)\s.*\bbetter=(higher|lower)\b")
@@ -88,7 +91,7 @@ def _go(content: ResultFile) -> FileResults:
     parents = {name[:at] for name in results for at in _slashes(name)}
     entries.leave_out(LeftOut.INVALID, len(announced - results - parents))
     incomplete |= {_GO_PROCESSORS.sub(r"\1", name) for name in incomplete}
-    entries.leave_out_mixed(PACKAGE, incomplete)
+    entries.leave_out_mixed(PACKAGE, incomplete, in_turn=True)
     return entries.results()
 
 
@@ -206,7 +209,7 @@ def _recognises(
 
 
 FORMATS = (
-    ResultFormat("go", _recognises(_GO_RESULT, _GO_RUN, _go_text), _go, machine="cpu"),
+    ResultFormat("go", _recognises(_GO_ANSWER, _GO_RUN, _go_text), _go, machine="cpu"),
     ResultFormat("benchmark.js", _recognises(_CYCLE, _CYCLE_RUN), _benchmark_js),
     ResultFormat("bencher", _recognises(_BENCHER, _BENCHER_RUN), _bencher),
 )

@@ -134,6 +134,16 @@ def go_counted_without_packages(number: int, noise: Noise) -> Files:
     return {f"{number}.txt": bare_go(*lines)}
 
 
+def go_alone(number: int, noise: Noise) -> Files:
+    return {f"{number}.txt": bare_go(*(f"Sum-8 9 {noise(70 if number < AT else 84)} ns/op" for _ in "123"))}
+
+
+def go_blocks_without_packages(number: int, noise: Noise) -> Files:
+    levels = (100.0, 110 if number < AT else 150.0)
+    lines = [f"{name}-8 9 {noise(level)} ns/op" for level in levels for name in ("Encode", "Find")]
+    return {f"{number}.txt": bare_go(*lines)}
+
+
 def go_failing_without_packages(number: int, noise: Noise) -> Files:
     encode = [f"Encode-8 9 {noise(100 if number < AT else 120)} ns/op"] * 2
     return {f"{number}.txt": bare_go(*encode, "Find-8 9 5 ns/op") + "--- FAIL: BenchmarkFind-8\nFAIL\n"}
@@ -285,7 +295,7 @@ def google_counters(number: int, noise: Noise) -> Files:
         "hits": noise(50 / slower),
         "processed_bytes": noise(50 * slower),
     }
-    entry = google_entry("a", noise(5.0), 1.0, threads=number, iterations=number, **counters)
+    entry = google_entry("a", noise(5.0), 1.0, threads=4, iterations=number, **counters)
     return {f"{sha(number)}.json": google(number, entry)}
 
 
@@ -528,11 +538,12 @@ def test_a_metric_of_unknown_direction_is_judged_if_it_is_given(
 
 
 def test_repetitions_that_no_package_distinguishes_are_said(tmp_path: Path) -> None:
-    for number, files in enumerate((go_counted_without_packages, go_packages_at_the_end, go_packages)):
+    for number, files in enumerate((go_alone, go_counted_without_packages, go_packages_at_the_end)):
         folder = tmp_path / str(number)
         folder.mkdir()
-        reading, _ = read_history(folder, files)
+        reading, history = read_history(folder, files)
         assert reading.remarks == ({} if number else {Remark.REPETITIONS: COMMITS})
+        assert len(find_changes(history.series)) == 1
 
 
 def test_a_file_of_many_commits_is_a_history(tmp_path: Path) -> None:
