@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from agents.experiments.benchmarks.results import ResultFile, part
+from agents.experiments.benchmarks.results import ResultFile
 
 _GO_LINES = "written as Go's lines, such as BenchmarkLogin 1 12.5 ms, they are read"
 
@@ -67,10 +67,11 @@ FOREIGN_FORMATS = (
         r"│ +(?:sec|B|allocs)/op +│|^name +old time/op",
         "the files that it compared are read",
     ),
+    _lines("BenchmarkTools' JSON", r'^\W*"Julia": *"', _GO_LINES),
     _lines("Catch2's benchmarks", r"^benchmark name +samples +iterations|<BenchmarkResults ", _GO_LINES),
     _lines(
         "a load test (wrk, ab, k6 or hey)",
-        r"^Running \S+ test @ |^This is ApacheBench|\bhttp_req_duration\b|^Requests/sec:",
+        r'^Running \S+ test @ |^This is ApacheBench|"http_req_duration": *\{|^Requests/sec:',
         _GO_LINES,
     ),
 )
@@ -78,6 +79,4 @@ FOREIGN_FORMATS = (
 
 def foreign_format(content: ResultFile) -> ForeignFormat | None:
     """Return the report that a file holds, None if it is of none that is known."""
-    if content.document is not None and not part(content.document, "metrics"):
-        return None
     return next((format_ for format_ in FOREIGN_FORMATS if format_.pattern.search(content.text)), None)

@@ -46,7 +46,9 @@ def _pytest_benchmark(content: ResultFile) -> FileResults:
         stats, options = part(entry, "stats"), part(entry, "options")
         labels = labels_of({name: entry.get(name) for name in ("group", "params")})
         labels |= labels_of({name: options.get(name) for name in ("timer", "disable_gc", "warmup")})
-        data = stats.get("data") or stats.get("median")
+        data = stats.get("data")
+        is_whole = isinstance(data, list) and data and all(isinstance(value, int | float) for value in data)
+        data = data if is_whole else stats.get("median", data)
         entries.add(entry.get("fullname") or entry.get("name"), "s", data, labels)
     return entries.results(
         commit.get("id"),

@@ -45,9 +45,12 @@ _GO_RUN = re.compile(
 )
 """Lines that ``go test -bench`` prints."""
 
-_BENCHER = re.compile(r"^test (\S.*?)\s+\.\.\. bench:\s+([0-9,.]+) (ns|us|µs|μs|ms|s)/iter", re.MULTILINE)
+_BENCHER = re.compile(
+    r"^test (\S.*?)\s+\.\.\. bench:\s+([0-9,.]+) ([^\s()]+) \(\+/- [^)]*\)(?: = ([0-9,.]+) (\S+))?",
+    re.MULTILINE,
+)
 _BENCHER_LINE = re.compile(r"^test (.*?)\s+\.\.\. (bench:|FAILED)")
-_BENCHER_RUN = re.compile(r"running \d|test |test result: |warning|error|failures:")
+_BENCHER_RUN = re.compile(r"running \d|test |test result: |(?i:warning)|error|failures:")
 
 _CYCLE = re.compile(r"^\s*(\S.*?) x ([0-9,.]+) ops/sec ±\s*[0-9.]+% \(\d+ runs? sampled\)", re.MULTILINE)
 _CYCLE_RUN = re.compile(r".* x [0-9,.]+ ops/sec ±|Fastest is ")
@@ -162,7 +165,9 @@ def _bencher(content: ResultFile) -> FileResults:
     entries, failed = Entries(), set[str]()
     for line in content.text.splitlines():
         if match := _BENCHER.match(line):
-            entries.add(match[1], match[3], _number(match[2].replace(",", "")))
+            entries.add(match[1], match[3].removesuffix("/iter"), _number(match[2]))
+            if match[4]:
+                entries.add(match[1], match[5], _number(match[4]))
         elif begins := _BENCHER_LINE.match(line):
             failed.add(begins[1])
             entries.leave_out(LeftOut.FAILED if begins[2] == "FAILED" else LeftOut.INVALID)
@@ -174,14 +179,14 @@ def _benchmark_js(content: ResultFile) -> FileResults:
     """Read lines such as ``sort x 1,234 ops/sec ±0.74% (93 runs sampled)``."""
     entries = Entries()
     for match in _CYCLE.finditer(content.text):
-        entries.add(match[1], "ops/sec", _number(match[2].replace(",", "")), statistic="mean")
+        entries.add(match[1], "ops/sec", _number(match[2]), statistic="mean")
     entries.leave_out_mixed()
     return entries.results()
 
 
 def _number(text: str) -> float:
     try:
-        return float(text)
+        return float(text.replace(",", ""))
     except ValueError:
         return float("nan")
 

@@ -78,7 +78,12 @@ BenchmarkCopy-8      \t 1000\t 10 ns/op\t 800.0 MB/s
 BenchmarkBroken-8
 PASS
 """
-BENCHER = "test sort ... bench:       1,234 ns/iter (+/- 56)\ntest other ... bench: many\n"
+BENCHER = """WARNING: no plots
+Gnuplot not found
+test sort ... bench:       1,234 ns/iter (+/- 56) = 12 MB/s
+test move ... bench:        1508 cycles/iter (+/- 17)
+test other ... bench: many
+"""
 PYPERF = {
     "version": "1.0",
     "metadata": {"commit_id": SHA, "commit_date": "2026-01-02T03:04:05Z", "hostname": "ci", "unit": "second"},
@@ -225,7 +230,12 @@ FILES: Mapping[str, tuple[str, str, list[Measured], RunFacts]] = {
         [("sort", "ops/sec", (1431759.0,)), ("a x b", "ops/sec", (98.5,))],
         NO_COMMIT,
     ),
-    "bencher": ("a", BENCHER, [("sort", "ns", (1234.0,))], ("", math.nan, math.nan, {"invalid": 1})),
+    "bencher": (
+        "a",
+        BENCHER,
+        [("sort", "ns", (1234.0,)), ("sort", "MB/s", (12.0,)), ("move", "cycles", (1508.0,))],
+        ("", math.nan, math.nan, {"invalid": 1}),
+    ),
 }
 
 
@@ -580,6 +590,10 @@ NAN_OF_ASV = {
         (NAN_OF_ASV, [("t[1]", (1.5,))]),
         (NAN_OF_GOOGLE, [("b", (2.0,))]),
         ([{"benchmark": "a", "primaryMetric": {"rawData": 5, "scoreUnit": "s"}}], []),
+        (
+            {**PYTEST, "benchmarks": [{"fullname": "t", "stats": {"median": 2, "data": [1, "more"]}}]},
+            [("t", (2.0,))],
+        ),
         ({"commit_hash": "a", "results": {"t": [1]}, "result_columns": [["a"]]}, []),
         ({"context": {}, "benchmarks": [{"name": ["a"], "cpu_time": 1.0}]}, []),
         ({"context": {}, "benchmarks": [{"name": "a", "time_unit": {}, "cpu_time": "1"}]}, []),
@@ -666,6 +680,7 @@ def test_a_document_that_quotes_results_holds_none(name: str, text: str, is_resu
         ("benchmark name                       samples       iterations    est run time\n", "Catch2"),
         ("Running 30s test @ http://localhost\n  2 threads\nRequests/sec: 700\n", "wrk"),
         ('{"metrics": {"http_req_duration": {"avg": 5}}, "root_group": {}}', "k6"),
+        ('[{\n  "Julia": "1.11",\n  "BenchmarkTools": "1.0.0"}, []]', "BenchmarkTools"),
         ("hello", None),
         ('{"metrics": {"x": 5}}', None),
     ],
