@@ -313,10 +313,9 @@ class Entries:
         counts = {name: max(len(self._values[key]) for key in keys) for name, keys in benchmarks.items()}
         usual = min((count for (name, _), count in counts.items() if name not in incomplete), default=1)
         for name, keys in benchmarks.items():
-            is_mixed = counts[name] > usual or (in_turn and name in self._returned)
-            if is_mixed or any(_has_levels(self._values[key]) for key in keys):
+            if counts[name] > usual or any(_has_levels(self._values[key]) for key in keys):
                 self.leave_out(LeftOut.AMBIGUOUS, sum(len(self._values.pop(key)) for key in keys))
-            elif counts[name] > 1 and not (in_turn and len(benchmarks) > 1):
+            elif counts[name] > 1 and not (in_turn and len(benchmarks) > 1 and name not in self._returned):
                 self.remarks.add(Remark.REPETITIONS)
 
     def results(

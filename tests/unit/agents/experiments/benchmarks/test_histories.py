@@ -538,12 +538,13 @@ def test_a_metric_of_unknown_direction_is_judged_if_it_is_given(
 
 
 def test_repetitions_that_no_package_distinguishes_are_said(tmp_path: Path) -> None:
-    for number, files in enumerate((go_alone, go_counted_without_packages, go_packages_at_the_end)):
+    certain = (go_counted_without_packages, go_packages_at_the_end, go_packages)
+    for number, files in enumerate((go_alone, go_blocks_without_packages, *certain)):
         folder = tmp_path / str(number)
         folder.mkdir()
         reading, history = read_history(folder, files)
-        assert reading.remarks == ({} if number else {Remark.REPETITIONS: COMMITS})
-        assert len(find_changes(history.series)) == 1
+        assert reading.remarks == ({} if files in certain else {Remark.REPETITIONS: COMMITS})
+        assert find_changes(history.series)
 
 
 def test_a_file_of_many_commits_is_a_history(tmp_path: Path) -> None:
