@@ -12,6 +12,7 @@ from types import MappingProxyType
 from agents.experiments.benchmarks.foreign_formats import ForeignFormat, foreign_format
 from agents.experiments.benchmarks.order import CommitOrder, commit_order
 from agents.experiments.benchmarks.results import (
+    COMMIT_ID,
     BenchmarkRun,
     LeftOut,
     Measurement,
@@ -221,7 +222,21 @@ def _with_commits(runs: Sequence[BenchmarkRun]) -> list[BenchmarkRun]:
         if any(is_dirty(name) for name in _names(path)):
             results = replace(results, remarks=results.remarks | {Remark.DIRTY})
         named.append(replace(run, results=results, commit=run.commit or next(iter(ids), "") or str(run.path)))
-    return named
+    whole = _whole_ids({run.commit for run in named})
+    return [replace(run, commit=whole[run.commit]) for run in named]
+
+
+def _whole_ids(commits: Collection[str]) -> dict[str, str]:
+    """Return commits by their names: that which an abbreviated id begins, if all such are one commit."""
+    whole: dict[str, str] = {}
+    for commit in sorted(commits, reverse=True):  # longer ids first
+        longer = (
+            {whole[other] for other in whole if other.startswith(commit)}
+            if COMMIT_ID.fullmatch(commit)
+            else ()
+        )
+        whole[commit] = next(iter(longer)) if len(longer) == 1 else commit
+    return whole
 
 
 def _names(path: Path) -> tuple[str, ...]:

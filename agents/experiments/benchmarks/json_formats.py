@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PureWindowsPath
 from typing import Any
@@ -213,6 +213,9 @@ def _dotnet(content: ResultFile) -> FileResults:
         values = statistics.get("OriginalValues") or statistics.get("Median")
         statistic = "median" if values else "mean"
         entries.add(name, "ns", values or statistics.get("Mean"), labels, statistic=statistic)
+        allocated = part(entry, "Memory").get("BytesAllocatedPerOperation")
+        if allocated is not None and not entry.get("Metrics"):  # before version 0.12
+            entries.add(f"{name}:Allocated Memory", "B", allocated, labels)
         for metric in objects(entry.get("Metrics")):
             descriptor = part(metric, "Descriptor")
             better = Better.HIGHER if descriptor.get("TheGreaterTheBetter") else Better.LOWER
@@ -328,17 +331,23 @@ def _hyperfine(content: ResultFile) -> FileResults:
     entries = Entries()
     for entry in distinct(objects(content.document["results"]), _hyperfine_identity, entries):
         command, labels = _hyperfine_identity(entry)
-        times, codes = entry.get("times"), entry.get("exit_codes")
+        times, memory, codes = (entry.get(name) for name in ("times", "memory_usage_byte", "exit_codes"))
         if isinstance(codes, list) and any(code != 0 for code in codes):
-            times = times if isinstance(times, list) and len(times) == len(codes) else [None] * len(codes)
-            passed = [time for time, code in zip(times, codes, strict=True) if code == 0]
-            entries.leave_out(LeftOut.FAILED, len(codes) - len(passed))
-            if not passed:
+            times, memory = _passed(times, codes), memory and _passed(memory, codes)
+            entries.leave_out(LeftOut.FAILED, sum(code != 0 for code in codes))
+            if not times:
                 continue
-            times = passed
+        if memory:
+            entries.add(f"{command}:memory", "B", memory, labels)
         statistic = "median" if times or entry.get("median") is not None else "mean"
         entries.add(command, "s", times or entry.get(statistic), labels, statistic=statistic)
     return entries.results()
+
+
+def _passed(values: object, codes: Sequence[object]) -> list[object]:
+    """Return the values of runs that ended with exit code 0, None where they are not one a run."""
+    whole = values if isinstance(values, list) and len(values) == len(codes) else [None] * len(codes)
+    return [value for value, code in zip(whole, codes, strict=True) if code == 0]
 
 
 def _hyperfine_identity(entry: Mapping[str, Any]) -> tuple[str, dict[str, str]]:

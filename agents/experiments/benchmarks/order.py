@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from agents.experiments.benchmarks.results import BenchmarkRun
+from agents.experiments.benchmarks.results import COMMIT_ID, BenchmarkRun
 from pipeline.model.errors import ConfigError
 
-_TOKEN = re.compile(r"(?<![0-9a-zA-Z])[0-9a-f]{7,64}(?![0-9a-zA-Z])|[0-9]+|[^0-9]")
+_TOKEN = re.compile(rf"{COMMIT_ID.pattern}|[0-9]+|[^0-9]")
 _ID = re.compile(r"[0-9a-f]{7,64}")
 _YEARS = range(1970, 2100)
 

@@ -26,7 +26,9 @@ from pipeline.model.errors import ConfigError, InvalidMessage
 
 Value = TypeVar("Value")
 
-COMMIT_ID = re.compile(r"(?<![0-9a-zA-Z])[0-9a-f]{7,64}(?![0-9a-zA-Z])")
+COMMIT_ID = re.compile(r"(?:(?<![0-9a-zA-Z])|(?<=-g))[0-9a-f]{7,64}(?![0-9a-zA-Z])")
+"""Id of a commit, also as git describe writes it: v1.2-3-g0f3c2a9."""
+
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
 """Address of an object in its ``repr``, which is another one in each run."""
 

@@ -21,7 +21,7 @@ from pipeline.model.errors import ConfigError
 _SEPARATOR = re.compile(r"[-_ ]+")
 _COUNTER = re.compile(
     r"(?:v|r|runs?|rep(?:eat|etition)?|iter(?:ation)?|trial|attempt|round|sample|try|build|job|pr|nightly"
-    r"|week|day|sprint|batch|part|release|version|dirty|uncommitt?ed|changes)?[0-9.:tz+]*",
+    r"|week|day|sprint|batch|part|release|version|dirty|uncommitt?ed|changes)?(?:[0-9][0-9.:tz+]*)?",
     re.IGNORECASE,
 )
 """What counts runs in names of files: 17, run2, v1.2.3, 20260131T180000Z; but not smp8 or py3.11."""

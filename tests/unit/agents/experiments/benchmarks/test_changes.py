@@ -64,6 +64,13 @@ def test_an_outlier_and_few_commits_are_no_change() -> None:
     assert find_changes([series(np.array([1.0, 1.0, 2.0, 2.0]))]) == []
 
 
+def test_a_rise_from_zero_is_no_ratio() -> None:
+    values = np.zeros(24)
+    values[12:] = noisy(12, 1)
+    (change,) = find_changes([series(values)])
+    assert (change.before, change.relative, change.worse) == (0.0, float("inf"), True)
+
+
 def test_the_threshold_is_relative() -> None:
     steps = [series(noisy(60, 1, 6.0, 40), "large"), series(noisy(60, 3, 3.0, 30), "small")]
     assert [one.series.name for one in find_changes(steps)] == ["small", "large"]

@@ -702,6 +702,7 @@ def test_a_report_that_is_not_read_is_named_with_what_is(text: str, tool: str | 
         ("deadbee", "deadbee"),
         ("defaced2", "defaced2"),
         ("xdeadbee", ""),
+        ("v1.2-3-g0f3c2a9-dirty", "0f3c2a9"),
         (None, ""),
     ],
 )

@@ -134,6 +134,13 @@ def go_counted_without_packages(number: int, noise: Noise) -> Files:
     return {f"{number}.txt": bare_go(*lines)}
 
 
+def go_described(number: int, noise: Noise) -> Files:
+    commit = whole_sha(number) if number % 2 else f"v1.2-{number}-g{sha(number)}-dirty"
+    line = f"Sum-8 9 {noise(100 if number < AT else 120)} ns/op"
+    again = {f"{number:02}-{whole_sha(number)[:9]}.txt": go(line)} if number % 3 else {}
+    return {f"{number:02}.txt": f"commit: {commit}\n" + go(line)} | again
+
+
 def go_alone(number: int, noise: Noise) -> Files:
     return {f"{number}.txt": bare_go(*(f"Sum-8 9 {noise(70 if number < AT else 84)} ns/op" for _ in "123"))}
 
@@ -205,6 +212,13 @@ def jmh_profilers(number: int, noise: Noise) -> Files:
     return {f"{number}.json": [entry]}
 
 
+def jmh_merged(number: int, noise: Noise) -> Files:
+    entries = [
+        jmh("Cart.total", "avgt", "us/op", [noise(level)]) for level in (5, 500 if number < AT else 600)
+    ]
+    return {f"{number}.json": [*entries, jmh("Cart.add", "avgt", "us/op", [noise(5 if number < AT else 6)])]}
+
+
 def jmh_jdk(number: int, noise: Noise) -> Files:
     jdk, level = ("21.0.1", 4.0) if number < AT else ("25", 3.0)
     return {f"{number}.json": [jmh("Cart.total", "avgt", "us/op", [noise(level)], jdkVersion=jdk)]}
@@ -264,6 +278,24 @@ def pytest_interpreters(number: int, noise: Noise) -> Files:
 def pytest_frequencies(number: int, noise: Noise) -> Files:
     cpu = {"count": 8, "hz_actual_friendly": f"{3 + number / 100} GHz"}
     return {f"{sha(number)}.json": pytest_benchmark(number, [noise(1.0 if number < AT else 1.2)], cpu=cpu)}
+
+
+def pytest_dirty(number: int, noise: Noise) -> Files:
+    committed = pytest_benchmark(number, [noise(1.0 if number < AT else 1.2)])
+    changed = pytest_benchmark(number, [noise(2.0)] * 9)
+    time = f"2026-01-{number + 1:02}T00:00:00+00:00"
+    changed["commit_info"] = {"id": whole_sha(number), "time": time, "dirty": True}
+    return {f"{number}-run1.json": committed, **({f"{number}-run2.json": changed} if number > AT else {})}
+
+
+def pytest_parameters_beside_names(number: int, noise: Noise) -> Files:
+    levels = [("t.py::total", 1.0), ("t.py::total", 10.0 if number < AT else 20.0)]
+    levels.append(("t.py::sum", 3.0 if number < AT else 3.6))
+    benchmarks = [
+        {"fullname": name, "param": at, "stats": {"median": noise(level)}}
+        for at, (name, level) in enumerate(levels)
+    ]
+    return {f"{sha(number)}.json": {**pytest_benchmark(number, [1.0]), "benchmarks": benchmarks}}
 
 
 def google(number: int, *benchmarks: object, **context: object) -> dict[str, object]:
@@ -365,6 +397,41 @@ def hyperfine_machines(number: int, noise: Noise) -> Files:
     return {f"{number:02}-{machine}.json": hyperfine(("shop", [noise(level)], [0], None))}
 
 
+def hyperfine_memory(number: int, noise: Noise) -> Files:
+    memory = [noise(1e6 if number < AT else 1.2e6), 1.0]
+    result = {
+        "command": f"build-{sha(number)}/shop 1000000",
+        "times": [noise(1.0), 0.1],
+        "exit_codes": [0, 1],
+    }
+    return {f"{number}.json": {"results": [{**result, "memory_usage_byte": memory}]}}
+
+
+def hyperfine_folders(number: int, noise: Noise) -> Files:
+    levels = {"t1": 1.0 if number < AT else 1.2, "t8": 3.0}
+    return {
+        f"{name}/{number:02}-{sha(number)}.json": hyperfine(("shop", [noise(level)], [0], None))
+        for name, level in levels.items()
+    }
+
+
+def dotnet(number: int, noise: Noise) -> Files:
+    levels = {".NET 8.0": 50.0, ".NET 9.0": 5.0 if number < AT else 6.0}
+    job = "Job-ABCDEF" if number < 6 else "Job-GHIJKL"
+    hit_rate = {"Id": "HitRate", "Unit": "", "TheGreaterTheBetter": True}
+    benchmarks = [
+        {
+            "DisplayInfo": f"Cart.Total: {job}(Runtime={runtime})",
+            "FullName": "Cart.Total",
+            "Statistics": {"OriginalValues": [noise(level)]},
+            "Metrics": [{"Value": noise(5 / level), "Descriptor": hit_rate}],
+        }
+        for runtime, level in levels.items()
+    ]
+    title = f"Cart-202601{number + 1:02}-000000"
+    return {f"{sha(number)}.json": {"Title": title, "HostEnvironmentInfo": {}, "Benchmarks": benchmarks}}
+
+
 def hyperfine_twice(number: int, noise: Noise) -> Files:
     levels = {"1": 1.0, "2": 3.0}
     entries = [("shop", [noise(level)], [0], {"n": size}) for size, level in levels.items()]
@@ -435,6 +502,7 @@ HISTORIES: Mapping[str, tuple[Callable[[int, Noise], Files], Seen, dict[str, int
         {"ambiguous": 4 * COMMITS},
     ),
     "Go: packages at the end": (go_packages_at_the_end, {("BenchmarkEncode (pkg=shop/store)", AT, 0.2)}, {}),
+    "Go: commits as git describes them": (go_described, {("BenchmarkSum", AT, 0.2)}, {}),
     "Go: -count without packages": (go_counted_without_packages, {("BenchmarkFind", AT, 0.2)}, {}),
     "Go: failing without packages": (
         go_failing_without_packages,
@@ -455,12 +523,19 @@ HISTORIES: Mapping[str, tuple[Callable[[int, Noise], Files], Seen, dict[str, int
         },
         {"invalid": COMMITS},
     ),
+    "JMH: merged files": (jmh_merged, {("Cart.add", AT, 0.2)}, {"ambiguous": 2 * COMMITS}),
     "JMH: another JDK": (jmh_jdk, set(), {}),
     "asv: machines": (asv_machines, set(), {}),
     "asv: versions": (asv_versions, set(), {}),
     "asv: parameters": (asv_parameters, {("cart.time_total[2]", AT, 0.5)}, {}),
     "asv: failed": (asv_failed, set(), {"failed": COMMITS - AT}),
     "pytest-benchmark: measured newest first": (pytest_backfilled, {("t.py::total", AT, 0.2)}, {}),
+    "pytest-benchmark: changes that were not committed": (pytest_dirty, {("t.py::total", AT, 0.2)}, {}),
+    "pytest-benchmark: parameters beside names": (
+        pytest_parameters_beside_names,
+        {("t.py::sum", AT, 0.2)},
+        {"ambiguous": 2 * COMMITS},
+    ),
     "pytest-benchmark: interpreters": (pytest_interpreters, set(), {}),
     "pytest-benchmark: measured frequencies": (pytest_frequencies, {("t.py::total", AT, 0.2)}, {}),
     "Google Benchmark: clocks": (
@@ -477,6 +552,16 @@ HISTORIES: Mapping[str, tuple[Callable[[int, Noise], Files], Seen, dict[str, int
     "hyperfine: one command twice": (hyperfine_twice, set(), {"ambiguous": 2 * COMMITS}),
     "hyperfine: failing": (hyperfine_failing, set(), {"failed": 3 * (COMMITS - AT)}),
     "hyperfine: some runs failed": (hyperfine_flaky, {("shop", AT, 0.1)}, {"failed": 2 * COMMITS}),
+    "hyperfine: memory": (hyperfine_memory, {("build-/shop 1000000:memory", AT, 0.2)}, {"failed": COMMITS}),
+    "hyperfine: folders of threads": (hyperfine_folders, {("shop (file=t1)", AT, 0.2)}, {}),
+    "BenchmarkDotNet: jobs": (
+        dotnet,
+        {
+            ("Cart.Total (job=(Runtime=.NET 9.0))", AT, 0.2),
+            ("Cart.Total:HitRate (job=(Runtime=.NET 9.0))", AT, -0.2),
+        },
+        {},
+    ),
     "hyperfine: parameters": (hyperfine_parameters, set(), {}),
     "hyperfine: numbers of threads": (hyperfine_numbered, {("shop (file=threads-4)", AT, 0.2)}, {}),
     "criterion: baselines": (criterion_baselines, {("sort/ten", AT, 0.1)}, {"baseline": 3 * COMMITS}),
