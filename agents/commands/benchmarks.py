@@ -91,14 +91,17 @@ def watch(
 ) -> int:
     """Find the commits that made benchmarks slower or faster, for good.
 
-    PATH is a file of results, or a folder that holds some: of pytest-benchmark, Google Benchmark, JMH,
-    hyperfine, asv, criterion (estimates.json, cargo-criterion, critcmp), Go (go test -bench), or in bencher
-    format. A file's commit is what it says, or else a commit's id in its name or a folder's. Several files of
-    one commit are repetitions. Without --repo or --in-order, commits are in the order of the times that files
-    say, of the numbers in their names, or as given if that is not alphabetical; else the command ends.
+    PATH is a file of results, or a folder that holds some: of pytest-benchmark, asv, pyperf, Google
+    Benchmark, JMH, BenchmarkDotNet, vitest, benchmark.js, hyperfine, criterion (estimates.json,
+    cargo-criterion, critcmp), Go (go test -bench), in bencher format, or a history of
+    github-action-benchmark. A file's commit is what it says, or else a commit's id in its name or a folder's.
+    Several files of one commit are repetitions. Without --repo or --in-order, commits are in the order of the
+    times that files say, of the numbers in their names, or as given if that is not alphabetical; else the
+    command ends.
 
     Results are compared with those of the same machine, environment, interpreter, package, mode and version,
-    as far as the format says them.
+    as far as the format says them. A metric is judged if it is known whether more of it is better: of times,
+    memory and rates it is, of others --better says it.
 
     Each benchmark is a series over commits; single outliers are passed over, and eight commits are the fewest
     in which a change is seen. What lies between the last commit with the old level and the first with the new

@@ -1,6 +1,12 @@
 """Results of benchmarks over commits: files of many tools as series, and the commits that changed them."""
 
-from agents.experiments.benchmarks import json_formats, python_formats, text_formats
+from agents.experiments.benchmarks import (
+    exchange_formats,
+    managed_formats,
+    native_formats,
+    python_formats,
+    text_formats,
+)
 from agents.experiments.benchmarks.changes import (
     LEAST_COMMITS,
     BenchmarkChange,
@@ -14,7 +20,8 @@ from agents.experiments.benchmarks.results import LeftOut, Remark, format_names,
 from agents.experiments.benchmarks.series import BenchmarkSeries, changed_labels
 from agents.experiments.benchmarks.units import Better
 
-for _format in (*python_formats.FORMATS, *json_formats.FORMATS, *text_formats.FORMATS):
+_MODULES = (python_formats, native_formats, managed_formats, exchange_formats, text_formats)
+for _format in (item for module in _MODULES for item in module.FORMATS):
     register(_format)
 
 __all__ = [

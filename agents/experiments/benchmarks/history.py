@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
+from agents.experiments.benchmarks.entries import is_dirty
 from agents.experiments.benchmarks.foreign_formats import ForeignFormat, foreign_format
 from agents.experiments.benchmarks.order import CommitOrder, commit_order
 from agents.experiments.benchmarks.results import (
@@ -22,7 +23,6 @@ from agents.experiments.benchmarks.results import (
     commits_of,
     find_format,
     format_names,
-    is_dirty,
 )
 from agents.experiments.benchmarks.series import (
     BenchmarkSeries,
@@ -40,7 +40,7 @@ HIDDEN_RESULTS = (".asv", ".benchmarks")
 
 _REMEDIES = {
     LeftOut.AMBIGUOUS: " (several benchmarks of one name: lines such as pkg: shop/store, or files of their "
-    "own, tell them apart)"
+    "own, distinguish them)"
 }
 """What would make measurements of entries that are left out."""
 

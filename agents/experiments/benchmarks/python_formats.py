@@ -6,20 +6,16 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from agents.experiments.benchmarks.entries import Entries, distinct
+from agents.experiments.benchmarks.members import labels_of, objects, part, text_of
 from agents.experiments.benchmarks.results import (
     COMMIT_ID,
-    Entries,
     FileResults,
     LeftOut,
     Remark,
     ResultFile,
     ResultFormat,
-    distinct,
     has_members,
-    labels_of,
-    objects,
-    part,
-    text_of,
 )
 
 _NO_MACHINE = re.compile(r"cpu\.(hz_|flags|cpuinfo_version|python_version)")

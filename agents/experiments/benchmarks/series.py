@@ -12,7 +12,8 @@ from statistics import median
 
 import numpy as np
 
-from agents.experiments.benchmarks.results import COMMIT_ID, PROCESSORS, BenchmarkRun, Labels, Measurement
+from agents.experiments.benchmarks.entries import PROCESSORS
+from agents.experiments.benchmarks.results import COMMIT_ID, BenchmarkRun, Labels, Measurement
 from agents.experiments.benchmarks.units import Better, unit_of
 from pipeline.files.listing import listed
 from pipeline.model import FloatArray

@@ -6,17 +6,9 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
 
-from agents.experiments.benchmarks.results import (
-    PACKAGE,
-    PROCESSORS,
-    Entries,
-    FileResults,
-    LeftOut,
-    ResultFile,
-    ResultFormat,
-    is_of_run,
-    json_object,
-)
+from agents.experiments.benchmarks.entries import PACKAGE, PROCESSORS, Entries, is_of_run
+from agents.experiments.benchmarks.members import json_object
+from agents.experiments.benchmarks.results import FileResults, LeftOut, ResultFile, ResultFormat
 from agents.experiments.benchmarks.units import Better
 
 _GO = re.compile(r"^(Benchmark(?![a-z])\S*)[ \t]+\d+[ \t]+(\S.*)$", re.MULTILINE)

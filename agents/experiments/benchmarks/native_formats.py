@@ -1,30 +1,28 @@
-"""Results as JSON: Google Benchmark, JMH, BenchmarkDotNet, hyperfine, vitest, criterion and histories."""
+"""Results of native programs as JSON: Google Benchmark, criterion and hyperfine."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import replace
 from pathlib import PureWindowsPath
 from typing import Any
 
-from agents.experiments.benchmarks.results import (
-    COMMIT_ID,
-    PROCESSORS,
-    Entries,
-    FileResults,
-    LeftOut,
-    ResultFile,
-    ResultFormat,
-    commit_of,
-    distinct,
-    has_members,
+from agents.experiments.benchmarks.entries import Entries, distinct
+from agents.experiments.benchmarks.members import (
     json_object,
     labels_of,
     objects,
     part,
     text_of,
-    with_parameters,
+)
+from agents.experiments.benchmarks.results import (
+    COMMIT_ID,
+    FileResults,
+    LeftOut,
+    ResultFile,
+    ResultFormat,
+    commit_of,
+    has_members,
 )
 from agents.experiments.benchmarks.units import Better
 
@@ -48,38 +46,6 @@ _INSTANCE = ("family_index", "per_family_instance_index")
 """Members of a result of Google Benchmark that repetitions share, and benchmarks of one name do not."""
 
 _AGGREGATE_NAME = re.compile(r"^(.+)_(mean|median|stddev|cv|min|max|BigO|RMS)$")
-
-_DOTNET_LABELS = (
-    *(
-        "ProcessorName",
-        "PhysicalCoreCount",
-        "LogicalCoreCount",
-        "OsVersion",
-        "Architecture",
-        "RuntimeVersion",
-    ),
-    *("Configuration", "HasAttachedDebugger", "BenchmarkDotNetVersion"),
-)
-
-_JOB = re.compile(r": (.*?)(?: \[[^\[]*\])?$")
-"""Job in BenchmarkDotNet's ``DisplayInfo``, such as ``Cart.Total: Job-XYZABC(Runtime=.NET 9.0) [N=10]``."""
-
-_JOB_NAME = re.compile(r"^Job-[A-Z]+")
-
-_HISTORY = re.compile(r"\s*window\.BENCHMARK_DATA\s*=(.*?);?\s*", re.DOTALL)
-"""JavaScript of github-action-benchmark's page."""
-
-_HISTORY_LABELS = {PROCESSORS: re.compile(r"\b(\d+) procs\b"), "threads": re.compile(r"\bthreads: (\d+)")}
-
-_MEASURES = {"latency": "ns", "throughput": "ops/s"}
-"""Units of bencher.dev's measures; others are of a user."""
-
-_CUSTOM = {"customBiggerIsBetter": Better.HIGHER, "customSmallerIsBetter": Better.LOWER}
-
-_JMH_LABELS = (
-    *("mode", "threads", "jmhVersion", "jdkVersion", "vmName", "vmVersion", "jvmArgs"),
-    *("warmupIterations", "warmupTime", "warmupBatchSize", "measurementBatchSize"),
-)
 
 
 def _google_benchmark(content: ResultFile) -> FileResults:
@@ -150,181 +116,6 @@ def _counter_unit(counter: str) -> str:
     """Return ``items/s`` for ``items_per_second``; no member says that another counter is a rate."""
     what, is_rate, _ = counter.partition("_per_second")
     return f"{'B' if what == 'bytes' else what}/s" if is_rate else counter
-
-
-def _jmh(content: ResultFile) -> FileResults:
-    entries = Entries()
-    for entry in distinct(objects(content.document), _jmh_identity, entries):
-        labels = _jmh_labels(entry)
-        secondary = part(entry, "secondaryMetrics")
-        for metric in ("", *secondary):
-            name = f"{entry.get('benchmark')}:{metric.lstrip('·')}" if metric else entry.get("benchmark")
-            measured = part(secondary, metric) if metric else part(entry, "primaryMetric")
-            unit = measured.get("scoreUnit")
-            values = _jmh_values(measured)
-            entries.add(
-                with_parameters(name, entry.get("params")),
-                unit,
-                values or measured.get("score"),
-                labels,
-                statistic="median" if values else "mean",
-                better=_jmh_direction(text_of(unit)) if metric else None,
-            )
-    return entries.results()
-
-
-def _jmh_labels(entry: Mapping[str, Any]) -> dict[str, str]:
-    return labels_of({name: entry.get(name) for name in _JMH_LABELS})
-
-
-def _jmh_identity(entry: Mapping[str, Any]) -> tuple[object, ...]:
-    return entry.get("benchmark"), entry.get("params"), _jmh_labels(entry)
-
-
-def _jmh_values(metric: Mapping[str, Any]) -> list[object]:
-    """Return the iterations of all forks; nothing for the histograms of the mode ``sample``."""
-    forks = metric.get("rawData")
-    lists = [fork for fork in forks if isinstance(fork, list)] if isinstance(forks, list) else []
-    values: list[object] = [value for fork in lists for value in fork]
-    return values if all(isinstance(value, int | float) for value in values) else []
-
-
-def _jmh_direction(unit: str) -> Better | None:
-    """Return the direction of a secondary metric, None if its unit says it.
-
-    What a profiler measured in an iteration has none: a faster benchmark allocates more a second, too.
-    """
-    if unit == "#/op":  # events of the processor
-        return Better.LOWER
-    return None if unit.startswith("ops/") or unit.endswith("/op") else Better.UNKNOWN
-
-
-def _dotnet(content: ResultFile) -> FileResults:
-    host = part(content.document, "HostEnvironmentInfo")
-    entries = Entries(labels_of({name: host.get(name) for name in _DOTNET_LABELS}))
-    for entry in distinct(
-        objects(content.document["Benchmarks"]), lambda entry: (entry.get("FullName"), _job(entry)), entries
-    ):
-        statistics, name = part(entry, "Statistics"), text_of(entry.get("FullName"))
-        if not statistics:
-            entries.leave_out(LeftOut.FAILED)
-            continue
-        labels = labels_of({"job": _job(entry)})
-        values = statistics.get("OriginalValues") or statistics.get("Median")
-        statistic = "median" if values else "mean"
-        entries.add(name, "ns", values or statistics.get("Mean"), labels, statistic=statistic)
-        allocated = part(entry, "Memory").get("BytesAllocatedPerOperation")
-        if allocated is not None and not entry.get("Metrics"):  # before version 0.12
-            entries.add(f"{name}:Allocated Memory", "B", allocated, labels)
-        for metric in objects(entry.get("Metrics")):
-            descriptor = part(metric, "Descriptor")
-            better = Better.HIGHER if descriptor.get("TheGreaterTheBetter") else Better.LOWER
-            title = f"{name}:{descriptor.get('Id')}"
-            entries.add(title, descriptor.get("Unit"), metric.get("Value"), labels, better=better)
-    return entries.results(run_time=_dotnet_time(text_of(content.document.get("Title"))))
-
-
-def _job(entry: Mapping[str, Any]) -> str:
-    """Return the job of a result of BenchmarkDotNet, without the name that it was given by chance."""
-    job = _JOB.search(text_of(entry.get("DisplayInfo")))
-    return _JOB_NAME.sub("", job[1]) if job else ""
-
-
-def _dotnet_time(title: str) -> str | None:
-    """Return the time that ends a title such as ``Cart-20260131-235959``, None if there is none."""
-    match = re.search(r"-(\d{4})(\d\d)(\d\d)-(\d\d)(\d\d)(\d\d)$", title)
-    return "{}-{}-{}T{}:{}:{}".format(*match.groups()) if match else None
-
-
-def _vitest(content: ResultFile) -> FileResults:
-    entries = Entries()
-    for file in objects(content.document["files"]):
-        for group in objects(file.get("groups")):
-            for entry in distinct(
-                objects(group.get("benchmarks")), lambda entry: (entry.get("name"),), entries
-            ):
-                name = " > ".join(filter(None, (text_of(group.get("fullName")), text_of(entry.get("name")))))
-                values = entry.get("samples") or entry.get("median")
-                statistic = "median" if values else "mean"
-                entries.add(name, "ms", values or entry.get("mean"), statistic=statistic)
-    return entries.results()
-
-
-def _is_vitest(content: ResultFile) -> bool:
-    files = content.document.get("files") if isinstance(content.document, dict) else None
-    return any("groups" in file for file in objects(files))
-
-
-def _custom(content: ResultFile) -> FileResults:
-    """Read a list of objects with ``name``, ``unit`` and ``value``; no member says the direction."""
-    entries = Entries()
-    for entry in objects(content.document):
-        _add_custom(entries, entry, None)
-    entries.leave_out_mixed()
-    return entries.results()
-
-
-def _is_custom(content: ResultFile) -> bool:
-    entries = content.document if isinstance(content.document, list) else []
-    return bool(entries) and all({"name", "unit", "value"} <= entry.keys() for entry in objects(entries))
-
-
-def _metric_format(content: ResultFile) -> FileResults:
-    """Read bencher.dev's objects of benchmarks, each with measures such as latency, which is in ns."""
-    entries = Entries()
-    for name, measures in content.document.items():
-        for measure in measures:
-            unit = _MEASURES.get(measure, measure)
-            entries.add(name, unit, part(measures, measure).get("value"), statistic="value")
-    return entries.results()
-
-
-def _is_metric_format(content: ResultFile) -> bool:
-    benchmarks = list(content.document.values()) if isinstance(content.document, dict) else []
-    return bool(benchmarks) and all(
-        isinstance(measures, dict) and measures and all("value" in part(measures, name) for name in measures)
-        for measures in benchmarks
-    )
-
-
-def _add_custom(entries: Entries, entry: Mapping[str, Any], better: Better | None) -> None:
-    """Add an entry of github-action-benchmark; early versions wrote several metrics of Go into one unit."""
-    extra = text_of(entry.get("extra"))
-    labels = {name: match[1] for name, pattern in _HISTORY_LABELS.items() if (match := pattern.search(extra))}
-    unit = text_of(entry.get("unit")).partition("\t")[0].strip()
-    entries.add(entry.get("name"), unit, entry.get("value"), labels, statistic="value", better=better)
-
-
-def _history_runs(content: ResultFile) -> list[ResultFile]:
-    """Return the runs of github-action-benchmark's history, each with its suite."""
-    suites = part(_history_document(content), "entries")
-    return [
-        replace(content, document={"suite": suite, **run})
-        for suite, runs in suites.items()
-        for run in objects(runs)
-    ]
-
-
-def _history_document(content: ResultFile) -> object:
-    script = _HISTORY.fullmatch(content.text) if content.document is None else None
-    return json_object(script[1]) if script else content.document
-
-
-def _history(content: ResultFile) -> FileResults:
-    run = content.document
-    commit, tool = part(run, "commit"), text_of(run.get("tool"))
-    entries = Entries(labels_of({"suite": run.get("suite"), "tool": tool}))
-    for entry in objects(run.get("benches")):
-        _add_custom(entries, entry, _CUSTOM.get(tool))
-    entries.leave_out_mixed()
-    return entries.results(commit.get("id"), commit_time=commit.get("timestamp"), run_time=run.get("date"))
-
-
-def _is_history(content: ResultFile) -> bool:
-    if not (content.text.startswith("window.BENCHMARK_DATA") or isinstance(content.document, dict)):
-        return False
-    suites = part(_history_document(content), "entries").values()
-    return any("benches" in run for runs in suites for run in objects(runs))
 
 
 def _hyperfine(content: ResultFile) -> FileResults:
@@ -419,15 +210,6 @@ def _critcmp(content: ResultFile) -> FileResults:
     return entries.results(commit_of(document.get("name")))
 
 
-def _is_jmh(content: ResultFile) -> bool:
-    document = content.document
-    return bool(
-        isinstance(document, list)
-        and document
-        and any("primaryMetric" in entry for entry in objects(document))
-    )
-
-
 def _is_hyperfine(content: ResultFile) -> bool:
     results = content.document.get("results") if isinstance(content.document, dict) else None
     return any("command" in entry for entry in objects(results))
@@ -446,17 +228,6 @@ FORMATS = (
     ResultFormat(
         "google-benchmark", has_members("context", benchmarks=list), _google_benchmark, machine="host_name"
     ),
-    ResultFormat("jmh", _is_jmh, _jmh),
-    ResultFormat(
-        "benchmarkdotnet",
-        has_members("HostEnvironmentInfo", Benchmarks=list),
-        _dotnet,
-        machine="ProcessorName",
-    ),
-    ResultFormat("vitest", _is_vitest, _vitest),
-    ResultFormat("github-action-benchmark", _is_history, _history, runs=_history_runs),
-    ResultFormat("custom-benchmark", _is_custom, _custom),
-    ResultFormat("bencher-metric", _is_metric_format, _metric_format),
     ResultFormat("hyperfine", _is_hyperfine, _hyperfine),
     ResultFormat("critcmp", _is_critcmp, _critcmp),
     ResultFormat("criterion", _is_criterion, _criterion),
