@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import pytest
 
 from agents.experiments.benchmarks.foreign_formats import foreign_format
@@ -138,6 +139,7 @@ VITEST = {
     ]
 }
 CUSTOM = [{"name": "load", "unit": "Percent", "value": 50}, {"name": "query", "unit": "ms", "value": 7.0}]
+ACTION = {"entries": {"Go": [{"commit": {"id": SHA}, "date": 1_767_323_045_000, "benches": CUSTOM}]}}
 BENCHMARK_JS = """sort x 1,431,759 ops/sec ±0.74% (93 runs sampled)
 a x b x 98.5 ops/sec ±10.05% (1 run sampled)
 Fastest is sort
@@ -218,6 +220,18 @@ FILES: Mapping[str, tuple[str, str, list[Measured], RunFacts]] = {
         ],
         ("", math.nan, math.nan, {"invalid": 1}),
     ),
+    "github-action-benchmark": (
+        "a",
+        f"window.BENCHMARK_DATA = {json.dumps(ACTION)};\n",
+        [("load", "Percent", (50.0,)), ("query", "ms", (7.0,))],
+        (SHA, math.nan, 1767323045.0, {}),
+    ),
+    "bencher-metric": (
+        "a",
+        json.dumps({"sort": {"latency": {"value": 5.0, "upper_value": 6}, "file-size": {"value": 7}}}),
+        [("sort", "ns", (5.0,)), ("sort", "file-size", (7.0,))],
+        NO_COMMIT,
+    ),
     "custom-benchmark": (
         "a",
         json.dumps(CUSTOM),
@@ -243,7 +257,8 @@ def read(text: str, name: str = "a") -> tuple[str, FileResults]:
     content = ResultFile.of(Path(name), text.encode())
     known = find_format(content)
     assert known
-    return known.name, known.read(content)
+    (run,) = known.runs(content)
+    return known.name, known.read(run)
 
 
 @pytest.mark.parametrize("tool", FILES)
@@ -624,6 +639,45 @@ def test_what_is_no_number_or_of_another_type_is_no_measurement(
 def test_an_entry_without_a_measurement_is_counted(entry: dict[str, Any]) -> None:
     _, results = read(json.dumps({**PYTEST, "benchmarks": [entry, 3]}))
     assert (results.measurements, results.left_out) == ([], {"invalid": 2})
+
+
+STRANGE: tuple[object, ...] = (
+    None,
+    3,
+    -1.5,
+    "x",
+    "",
+    True,
+    [],
+    {},
+    [[1]],
+    [{"a": {}}],
+    {"a": [None]},
+    math.nan,
+)
+
+
+def mutated(document: object, rng: np.random.Generator) -> object:
+    """Return a document with one member in ten replaced by something of another type."""
+    if rng.random() < 0.1:
+        return STRANGE[int(rng.integers(len(STRANGE)))]
+    if isinstance(document, dict):
+        return {name: mutated(member, rng) for name, member in document.items()}
+    return [mutated(member, rng) for member in document] if isinstance(document, list) else document
+
+
+@pytest.mark.parametrize("tool", [tool for tool, (_, text, *_) in FILES.items() if text[0] in "[{"])
+def test_members_of_other_types_are_no_error(tool: str) -> None:
+    name, text, *_ = FILES[tool]
+    rng = np.random.default_rng(4)
+    documents = list(map(json.loads, text.splitlines() if tool == "cargo-criterion" else [text]))
+    for _ in range(300):
+        changed = "\n".join(json.dumps(mutated(document, rng)) for document in documents)
+        content = ResultFile.of(Path(name), changed.encode())
+        if format_ := find_format(content):
+            for item in (item for run in format_.runs(content) for item in format_.read(run).measurements):
+                assert item.name
+                assert all(value == 0 or 1e-100 <= value <= 1e100 for value in item.values)
 
 
 @pytest.mark.parametrize(
