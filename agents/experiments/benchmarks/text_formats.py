@@ -24,7 +24,7 @@ _GO_UNIT = re.compile(r"^Unit\s+(\S+)\s.*\bbetter=(higher|lower)\b")
 _GO_FAILED = re.compile(r"^\s*--- FAIL: (Benchmark\S*)|^FAIL\s+\S+ \[(?:build|setup) failed\]|^panic: ")
 _GO_SKIPPED = re.compile(r"^\s*--- SKIP: (Benchmark\S*)")
 _GO_PROCESSORS = re.compile(r"^(.*)-(\d+)$")
-_GO_ENDS = re.compile(r"^(?:ok|FAIL)\s+(\S+)\s")
+_GO_ENDS = re.compile(r"^(?:ok|FAIL)\s+(\S+)\s+(?:[0-9.]+s|\(cached\)|\[)")
 """Last line of a package, which names it."""
 
 _GO_TOOL = {"goos", "goarch", "pkg", "cpu"}
@@ -60,8 +60,10 @@ def _go(content: ResultFile) -> FileResults:
     lines = text.splitlines()
     entries, announced, measured, incomplete = Entries(), set[str](), set[str](), set[str]()
     head = True  # only labels so far, or since a label of the tool
-    for line, package in zip(lines, _packages(lines), strict=True):
-        entries.label(PACKAGE, package)
+    packages = _packages(lines)
+    for line, package, before in zip(lines, packages, ["", *packages], strict=False):
+        if package != before:
+            entries.label(PACKAGE, package)
         label, match = _GO_LABEL.match(line), _GO.match(line)
         if label and label[1] not in _GO_MESSAGES and (head or label[1] in _GO_TOOL or is_of_run(label[1])):
             entries.label(label[1], (label[2] or "").strip())
