@@ -154,7 +154,7 @@ class Entries:
         counts = {name: max(len(self._values[key]) for key in keys) for name, keys in benchmarks.items()}
         usual = min((count for (name, _), count in counts.items() if name not in incomplete), default=1)
         for name, keys in benchmarks.items():
-            if counts[name] > usual or any(_has_levels(self._values[key]) for key in keys):
+            if counts[name] > usual or _has_levels(self._values[keys[0]]):
                 self.leave_out(LeftOut.AMBIGUOUS, sum(len(self._values.pop(key)) for key in keys))
             elif counts[name] > 1 and not (in_turn and len(benchmarks) > 1 and name not in self._returned):
                 self.remarks.add(Remark.REPETITIONS)
@@ -189,7 +189,7 @@ class Entries:
 
 
 def _has_levels(values: Sequence[float]) -> bool:
-    """True if a quarter of values or more is beyond twice the others."""
+    """True if a quarter of values or more is beyond twice the others: one benchmark is not so noisy."""
     ordered, quarter = sorted(values), -(-len(values) // 4)
     middle = range(quarter, len(values) - quarter + 1)
     return any(ordered[at] > 2 * ordered[at - 1] for at in middle)

@@ -57,10 +57,16 @@ def _metric_format(content: ResultFile) -> FileResults:
     return entries.results()
 
 
+def _is_measure(measure: Mapping[str, Any]) -> bool:
+    return "value" in measure and measure.keys() <= {"value", "lower_value", "upper_value"}
+
+
 def _is_metric_format(content: ResultFile) -> bool:
     benchmarks = list(content.document.values()) if isinstance(content.document, dict) else []
     return bool(benchmarks) and all(
-        isinstance(measures, dict) and measures and all("value" in part(measures, name) for name in measures)
+        isinstance(measures, dict)
+        and measures
+        and all(_is_measure(part(measures, name)) for name in measures)
         for measures in benchmarks
     )
 

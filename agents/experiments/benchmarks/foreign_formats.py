@@ -40,12 +40,12 @@ FOREIGN_FORMATS = (
     ),
     _lines(
         "pytest-benchmark's table or CSV",
-        r"^-+ benchmark.*: \d+ tests? -+$|^Name \(time in |^name,.*\bmin,.*\brounds\b",
+        r"^-+ benchmark.*: \d+ tests? -+$|^Name \(time in |^name,(?:[a-z]+,){0,9}min,max,mean,",
         "--benchmark-json=FILE writes results that are read",
     ),
     _lines(
         "criterion's console",
-        r"^\S.*\s+time: +\[[0-9.]+ \S+ [0-9.]+ |^\s+time: +\[[0-9.]+ \S+ [0-9.]+ ",
+        r"\btime: +\[[0-9.]+ [^ ]{1,9} [0-9.]+ ",
         "target/criterion, or cargo criterion --message-format=json, has results that are read",
     ),
     _lines("pyperf's console", r"Mean \+- std dev: ", "-o FILE writes results that are read"),
@@ -67,7 +67,7 @@ FOREIGN_FORMATS = (
         r"│ +(?:sec|B|allocs)/op +│|^name +old time/op",
         "the files that it compared are read",
     ),
-    _lines("BenchmarkTools' JSON", r'^\W*"Julia": *"', _GO_LINES),
+    _lines("BenchmarkTools' JSON", r'"BenchmarkTools": *"', _GO_LINES),
     _lines("Catch2's benchmarks", r"^benchmark name +samples +iterations|<BenchmarkResults ", _GO_LINES),
     _lines(
         "a load test (wrk, ab, k6 or hey)",

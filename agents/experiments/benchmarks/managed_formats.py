@@ -21,7 +21,7 @@ from agents.experiments.benchmarks.results import (
     ResultFormat,
     has_members,
 )
-from agents.experiments.benchmarks.units import Better
+from agents.experiments.benchmarks.units import Better, unit_of
 
 _JMH_LABELS = (
     *("mode", "threads", "jmhVersion", "jdkVersion", "vmName", "vmVersion", "jvmArgs"),
@@ -39,6 +39,8 @@ _DOTNET_LABELS = (
     ),
     *("Configuration", "HasAttachedDebugger", "BenchmarkDotNetVersion"),
 )
+
+_GREATER = {"True": Better.HIGHER, "False": Better.LOWER}
 
 _JOB = re.compile(r": (.*?)(?: \[[^\[]*\])?$")
 """Job in BenchmarkDotNet's ``DisplayInfo``, such as ``Cart.Total: Job-XYZABC(Runtime=.NET 9.0) [N=10]``."""
@@ -62,7 +64,7 @@ def _jmh(content: ResultFile) -> FileResults:
                 values or measured.get("score"),
                 labels,
                 statistic="median" if values else "mean",
-                better=_jmh_direction(text_of(unit)) if metric else None,
+                better=_jmh_direction(metric, text_of(unit)) if metric else None,
             )
     return entries.results()
 
@@ -83,14 +85,15 @@ def _jmh_values(metric: Mapping[str, Any]) -> list[object]:
     return values if all(isinstance(value, int | float) for value in values) else []
 
 
-def _jmh_direction(unit: str) -> Better | None:
+def _jmh_direction(metric: str, unit: str) -> Better | None:
     """Return the direction of a secondary metric, None if its unit says it.
 
     What a profiler measured in an iteration has none: a faster benchmark allocates more a second, too.
     """
     if unit == "#/op":  # events of the processor
         return Better.LOWER
-    return None if unit.startswith("ops/") or unit.endswith("/op") else Better.UNKNOWN
+    counts_failures = unit.startswith("ops/") and unit_of(metric).better is Better.LOWER
+    return None if unit.startswith("ops/") != counts_failures or unit.endswith("/op") else Better.UNKNOWN
 
 
 def _dotnet(content: ResultFile) -> FileResults:
@@ -112,7 +115,7 @@ def _dotnet(content: ResultFile) -> FileResults:
             entries.add(f"{name}:Allocated Memory", "B", allocated, labels)
         for metric in objects(entry.get("Metrics")):
             descriptor = part(metric, "Descriptor")
-            better = Better.HIGHER if descriptor.get("TheGreaterTheBetter") else Better.LOWER
+            better = _GREATER.get(repr(descriptor.get("TheGreaterTheBetter")))
             title = f"{name}:{descriptor.get('Id')}"
             entries.add(title, descriptor.get("Unit"), metric.get("Value"), labels, better=better)
     return entries.results(run_time=_dotnet_time(text_of(content.document.get("Title"))))

@@ -38,13 +38,13 @@ _GO_RUN = re.compile(
 """Lines that ``go test -bench`` prints."""
 
 _BENCHER = re.compile(
-    r"^test (\S.*?)\s+\.\.\. bench:\s+([0-9,.]+) ([^\s()]+) \(\+/- [^)]*\)(?: = ([0-9,.]+) (\S+))?",
+    r"^test (\S.*?) {1,500}\.\.\. bench: +([0-9,.]+) ([^\s()]+) \(\+/- [^)]*\)(?: = ([0-9,.]+) (\S+))?",
     re.MULTILINE,
 )
-_BENCHER_LINE = re.compile(r"^test (.*?)\s+\.\.\. (bench:|FAILED)")
+_BENCHER_LINE = re.compile(r"^test (.*?) {1,500}\.\.\. (bench:|FAILED)")
 _BENCHER_RUN = re.compile(r"running \d|test |test result: |(?i:warning)|error|failures:")
 
-_CYCLE = re.compile(r"^\s*(\S.*?) x ([0-9,.]+) ops/sec ±\s*[0-9.]+% \(\d+ runs? sampled\)", re.MULTILINE)
+_CYCLE = re.compile(r"^[ \t]*(\S.*?) x ([0-9,.]+) ops/sec ±\s*[0-9.]+% \(\d+ runs? sampled\)", re.MULTILINE)
 _CYCLE_RUN = re.compile(r".* x [0-9,.]+ ops/sec ±|Fastest is ")
 
 

@@ -142,7 +142,8 @@ def go_described(number: int, noise: Noise) -> Files:
 
 
 def go_alone(number: int, noise: Noise) -> Files:
-    return {f"{number}.txt": bare_go(*(f"Sum-8 9 {noise(70 if number < AT else 84)} ns/op" for _ in "123"))}
+    lines = (f"Sum-8 9 {noise(70 if number < AT else 84)} ns/op {rounded} B/op" for rounded in (0, 1, 0, 1))
+    return {f"{number}.txt": bare_go(*lines)}
 
 
 def go_blocks_without_packages(number: int, noise: Noise) -> Files:
@@ -206,6 +207,7 @@ def jmh_profilers(number: int, noise: Noise) -> Files:
         "·gc.count": {"score": 7 * slower, "scoreUnit": "counts", "rawData": [[7 * slower]]},
         "branches:u": {"score": noise(70 * slower), "scoreUnit": "#/op"},
         "stored": {"score": noise(70 / slower), "scoreUnit": "ops/us"},
+        "timeouts": {"score": noise(70 / slower), "scoreUnit": "ops/us"},
         "·stack": {"score": "NaN", "scoreUnit": "---"},
     }
     entry = jmh("Cart.total", "avgt", "us/op", [noise(4)], params={"n": "8"}, secondaryMetrics=secondary)
@@ -602,7 +604,7 @@ def test_a_change_is_seen_within_one_identity(name: str, tmp_path: Path) -> None
     [
         (go_unknown_metrics, "hits", {"hits"}),
         (google_counters, "hits", {"hits", "processed_bytes"}),
-        (jmh_profilers, "gc.count", {"MB/sec", "counts"}),
+        (jmh_profilers, "gc.count", {"MB/sec", "counts", "ops/us"}),
     ],
 )
 def test_a_metric_of_unknown_direction_is_judged_if_it_is_given(
