@@ -178,7 +178,11 @@ def _nothing_left(reading: RunsReading) -> str:
 
 
 def _no_results(content: ResultFile | None) -> str:
-    holds = "is a document, and holds" if content and content.is_prose else "holds"
+    holds = "holds"
+    if content and content.is_prose:
+        holds = "is a document, and holds"
+    elif content and content.document is None and content.text.lstrip()[:1] in ("{", "["):
+        holds = "is not one JSON document (cut off, or several in a file), and holds"
     return f"{holds} no results of {', '.join(format_names())}"
 
 

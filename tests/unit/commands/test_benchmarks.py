@@ -162,7 +162,12 @@ def test_what_holds_no_results_is_named(tmp_path: Path, capsys: pytest.CaptureFi
     assert code == 0
     assert "passed over 1 file without results: README.md" in notes
     assert "passed over 1 file of hyperfine's console, CSV or Markdown: --export-json FILE writes" in notes
+    (tmp_path / "cut.json").write_text('{"context": {}, "benchmarks": [')
     for path, reason in (
+        (
+            tmp_path / "cut.json",
+            "is not one JSON document (cut off, or several in a file), and holds no results",
+        ),
         (report, "holds hyperfine's console, CSV or Markdown; --export-json FILE writes"),
         (tmp_path / "README.md", "is a document, and holds no results of pytest-benchmark"),
     ):
