@@ -235,9 +235,7 @@ def _whole_ids(commits: Collection[str]) -> dict[str, str]:
     whole: dict[str, str] = {}
     for commit in sorted(commits, reverse=True):  # longer ids first
         longer = (
-            {whole[other] for other in whole if other.startswith(commit)}
-            if COMMIT_ID.fullmatch(commit)
-            else ()
+            {whole[name] for name in whole if name.startswith(commit)} if COMMIT_ID.fullmatch(commit) else ()
         )
         whole[commit] = next(iter(longer)) if len(longer) == 1 else commit
     return whole
