@@ -29,7 +29,8 @@ def read_parquet_table(content: Content) -> Table:
     if len(columns.names) == 1 and cells[0][0] not in KNOWN:
         cells = [("value", cells[0][1])]
     rows = range(1, columns.table.num_rows + 1)
-    return Table(content.name, named(content.name, cells), rows, "row", assumed=assumed)
+    is_local = any(columns.is_local(name) for name in columns.names)
+    return Table(content.name, named(content.name, cells), rows, "row", is_local=is_local, assumed=assumed)
 
 
 def _time_by_type(columns: Columns) -> tuple[dict[str, str], tuple[str, ...]]:

@@ -196,7 +196,7 @@ def test_each_series_of_a_wide_file_has_its_own_unit(tmp_path: Path) -> None:
     assert (used.service, wait.service) == ("export", "export")
     assert note == (
         "export.csv: taken as: service export (--service names another); 2 columns as series; "
-        "value: values in GiB, in MiB as B; value: values in ms"
+        "times without an offset are UTC; value: values in GiB, in MiB as B; value: values in ms"
     )
 
 
