@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from agents.logs.duration import NoDuration
-from agents.logs.request_type import MOST_CHILDREN, OTHER
+from agents.logs.request_type import CUT, MAX_TYPE, MOST_CHILDREN, MOST_DEPTH, MOST_PARENTS, OTHER
 
 MOST_NAMED = 5
 """Most unreadable lines and folded paths that are named."""
@@ -31,6 +31,7 @@ class Omissions:
     untimed: Counter[NoDuration] = field(default_factory=Counter)  # requests by why they have no duration
     timed: int = 0  # requests with a duration
     examples: dict[NoDuration, str] = field(default_factory=dict)
+    cut: int = 0  # requests of types that end with CUT
     folds: Counter[str] = field(default_factory=Counter)  # path whose names were folded → requests
 
     def refuse(self, number: int) -> None:
@@ -53,6 +54,7 @@ class Omissions:
             durations: Requests by bucket; under ZERO_BUCKET by NoDuration.
         """
         self.others += requests if type_ == OTHER else 0
+        self.cut += requests if type_.endswith(f"/{CUT}") else 0
         for path in folded:
             self.folds[path] += requests
         for bucket, many in durations.items():
@@ -84,6 +86,9 @@ class Omissions:
             texts.append(f"{requests:,} to {names} were folded to :name: --rule names types")
         if len(self.folds) > MOST_NAMED:
             texts.append(f"names at {len(self.folds) - MOST_NAMED} more paths were folded")
+        if self.cut:
+            bounds = f"{MOST_DEPTH} parts, {MAX_TYPE} characters or {MOST_PARENTS:,} paths"
+            texts.append(f"{self.cut:,} to paths beyond {bounds} were cut to {CUT}: --rule names types")
         if self.invalid:
             named = ", ".join(map(str, self.invalid_lines))
             why = f" ({self.wrong_time})" if self.wrong_time else ""
