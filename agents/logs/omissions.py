@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from agents.logs.duration import NoDuration
@@ -32,6 +32,7 @@ class Omissions:
     timed: int = 0  # requests with a duration
     examples: dict[NoDuration, str] = field(default_factory=dict)
     cut: int = 0  # requests of types that end with CUT
+    folded: int = 0  # requests of types with a name that was folded by its number
     folds: Counter[str] = field(default_factory=Counter)  # path whose names were folded → requests
 
     def refuse(self, number: int) -> None:
@@ -44,7 +45,7 @@ class Omissions:
         """Remember the first text of a kind that is no duration."""
         self.examples.setdefault(reason, text[:_MAX_EXAMPLE])
 
-    def count(self, type_: str, folded: Iterable[str], requests: int, durations: Mapping[int, int]) -> None:
+    def count(self, type_: str, folded: Collection[str], requests: int, durations: Mapping[int, int]) -> None:
         """Count what is left out of the requests of a type in a period.
 
         Args:
@@ -55,6 +56,7 @@ class Omissions:
         """
         self.others += requests if type_ == OTHER else 0
         self.cut += requests if type_.endswith(f"/{CUT}") else 0
+        self.folded += requests if folded else 0
         for path in folded:
             self.folds[path] += requests
         for bucket, many in durations.items():
@@ -62,6 +64,17 @@ class Omissions:
                 self.untimed[NoDuration(ZERO_BUCKET - bucket)] += many
             else:
                 self.timed += many
+
+    def counts(self) -> dict[str, int]:
+        """Return the number of requests, or lines, by what is amiss with them; a request may have several."""
+        return {
+            "other": self.others,
+            "folded": self.folded,
+            "cut": self.cut,
+            "late": self.late,
+            "unreadable": self.invalid,
+            **{f"duration_{reason.name.lower()}": self.untimed[reason] for reason in NoDuration},
+        }
 
     def clauses(self) -> list[str]:
         """Return a clause on each kind of omission that occurred."""

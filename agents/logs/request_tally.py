@@ -229,6 +229,14 @@ class RequestTally:
         has_times = any(math.isfinite(value) for column in times.values() for value in column)
         return columns | times if has_times else columns
 
+    def refusal(self) -> str:
+        """Return why not a single line could be read, if that is so; empty if it is not."""
+        omissions = self.omissions
+        if not omissions.invalid or self.requests or omissions.late:
+            return ""
+        why = omissions.wrong_time or "is --format right?"
+        return f"no line could be read ({omissions.invalid:,}): {why}"
+
     def summary(self) -> str:
         """Return one line on the requests that were counted, and on what was left out."""
         counts = f"{self.requests:,} requests of {len(self._seen)} types in {self.lines:,} lines"

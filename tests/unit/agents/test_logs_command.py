@@ -64,6 +64,8 @@ def test_files_are_counted_together(tmp_path: Path, published: list[Outgoing]) -
         (["a", "--lateness", "2d", "--follow"], "at most 1d"),
         (["a", "--period", "0s"], "--period"),
         (["a", "--state", "b"], "--state is for --follow"),
+        (["a", "--metrics", "127.0.0.1:0"], "--metrics is for --follow"),
+        (["a", "--follow", "--metrics", "9464"], "HOST:PORT"),
     ],
 )
 def test_wrong_usage_is_said(arguments: list[str], problem: str) -> None:
