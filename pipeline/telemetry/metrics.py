@@ -151,10 +151,7 @@ METRICS: Mapping[str, tuple[Kind, str]] = {
         "Share of a release's samples of an hour in which a function runs itself; the 20 largest.",
     ),
     REPLIES: ("counter", "Replies to alerts, by what became of them."),
-    AGENT_PROCESSES: (
-        "gauge",
-        "Processes of a host by what the agent does with them.",
-    ),
+    AGENT_PROCESSES: ("gauge", "Processes of a host by what the agent does with them."),
     AGENT_SAMPLES: ("counter", "Stack samples that the agent took."),
     AGENT_RATE_HZ: ("gauge", "Samples a second that the agent takes of a service's processes."),
     AGENT_COST: ("gauge", "Share of the host's CPU that the agent and its kernels take."),
