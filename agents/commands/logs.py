@@ -78,14 +78,14 @@ def logs(
     format_: str = option(
         "auto",
         metavar="FORMAT",
-        help="Format: auto, common, combined, json, w3c, alb, envoy, gin, haproxy, traefik, or the format "
-        "that nginx, Apache, gunicorn, Envoy or morgan is configured with.",
+        help="Format: auto, common, combined, json, logfmt, w3c, alb, envoy, gin, haproxy, squid, traefik, "
+        "or the format that nginx, Apache, gunicorn, Envoy, morgan, Tomcat or Undertow is configured with.",
     ),
     keys: tuple[tuple[str, str], ...] = option(
         flag="--key",
         parse=pairs,
         metavar="WHAT=KEY",
-        help="JSON key of time, request, method, target, status or duration.",
+        help="Key of time, request, method, target, status or duration in JSON or logfmt.",
     ),
     duration_unit: str | None = option(
         choices=("s", "ms", "us", "ns"),
@@ -133,8 +133,7 @@ def logs(
     With --state, --follow goes on after a restart where it was, through rotation, and counts each line once.
     What could not be read is counted, and said at the end; if that is every line, the exit code is 2.
     """
-    from agents.logs import RequestTypes, TallyOptions, line_format
-    from agents.logs.log_file import first_line
+    from agents.logs import RequestTypes, TallyOptions, line_format, typical_line
     from agents.logs.log_follower import Counting
     from agents.logs.state_file import StateFile
 
@@ -163,7 +162,7 @@ def logs(
     )
 
     def format_of(head: Sequence[str]) -> LineFormat:
-        return line_format(format_, first_line(head), dict(keys), duration_unit or "")
+        return line_format(format_, typical_line(head), dict(keys), duration_unit or "")
 
     counting = Counting(options, RequestTypes(rules, most), format_of)
     if table:

@@ -16,6 +16,7 @@ ZERO_BUCKET = -(2**31)
 """Bucket of requests that took no time; those by NoDuration under it are of requests without a duration."""
 
 _MAX_EXAMPLE = 40
+_MAX_LINE = 10_000
 
 
 @dataclass(slots=True)
@@ -25,6 +26,7 @@ class Omissions:
     late: int = 0  # requests that came after their period was closed
     others: int = 0  # requests without a type of their own
     invalid: int = 0  # lines that could not be read
+    invalid_line: str = ""  # the first one, its beginning
     invalid_lines: list[int] = field(default_factory=list)  # numbers of the first ones
     wrong_time: str = ""  # why the first time that could not be read could not
     zone: str = ""  # time zone that was assumed of times without an offset; empty if all have one
@@ -35,9 +37,10 @@ class Omissions:
     folded: int = 0  # requests of types with a name that was folded by its number
     folds: Counter[str] = field(default_factory=Counter)  # path whose names were folded → requests
 
-    def refuse(self, number: int) -> None:
+    def refuse(self, number: int, line: str) -> None:
         """Count a line that could not be read."""
         self.invalid += 1
+        self.invalid_line = self.invalid_line or line[:_MAX_LINE]
         if len(self.invalid_lines) < MOST_NAMED:
             self.invalid_lines.append(number)
 
@@ -60,10 +63,12 @@ class Omissions:
         for path in folded:
             self.folds[path] += requests
         for bucket, many in durations.items():
+            requests -= many
             if bucket < ZERO_BUCKET:
                 self.untimed[NoDuration(ZERO_BUCKET - bucket)] += many
             else:
                 self.timed += many
+        self.untimed[NoDuration.ABSENT] += requests
 
     def counts(self) -> dict[str, int]:
         """Return the number of requests, or lines, by what is amiss with them; a request may have several."""

@@ -167,14 +167,14 @@ class RequestTally:
             fields = parse(line)
             if fields is None:
                 if line and not line.isspace():
-                    self.omissions.refuse(number)
+                    self.omissions.refuse(number, line)
                 continue
             if fields is NOTHING:
                 continue
             time, request, status, duration = fields
             period = times.get(time)
             if period is None and (period := self._period(time, latest_s)) is None:
-                self.omissions.refuse(number)
+                self.omissions.refuse(number, line)
                 continue
             if period < self._closed:
                 self.omissions.late += 1
@@ -234,7 +234,7 @@ class RequestTally:
         omissions = self.omissions
         if not omissions.invalid or self.requests or omissions.late:
             return ""
-        why = omissions.wrong_time or "is --format right?"
+        why = omissions.wrong_time or self._format.explain(omissions.invalid_line)
         return f"no line could be read ({omissions.invalid:,}): {why}"
 
     def summary(self) -> str:

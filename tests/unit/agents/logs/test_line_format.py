@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import re
 from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.logs import line_format
+from agents.logs import line_format, typical_line
 from agents.logs.line_format import NOTHING
 from agents.logs.log_time import log_time
 from pipeline.model.errors import ConfigError
@@ -128,6 +129,173 @@ REQUEST = "GET /cart/1?a=b HTTP/1.1"
 )
 def test_lines(format_: str, line: str, expected: tuple[str, str, str, str] | None) -> None:
     assert line_format(format_, line).parse(line) == expected
+
+
+HEROKU = (
+    'heroku{}at=info method=GET path="/a b?x=1" host=h.example fwd="10.0.0.1" dyno=web.1 connect=1ms '
+    "service=18ms status=200 bytes=13"
+)
+CLOUDFLARE = (
+    '{"ClientRequestMethod":"GET","ClientRequestURI":"/cart?x=1","EdgeResponseStatus":200,'
+    '"EdgeStartTimestamp":"2026-02-10T12:00:00Z","EdgeTimeToFirstByteMs":28,"OriginResponseTime":0}'
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "expected"),
+    [
+        (
+            r'time=2026-02-10T12:00:00Z level=info msg="a \"b\" c" method=get path=/x '
+            "status=200 duration=12.3ms",
+            "logfmt",
+            ("2026-02-10T12:00:00Z", "GET /x", "200", "12.3ms"),
+        ),
+        (
+            "t=2026-02-10T12:00:00+0100 lvl=info method=GET path=/x status=200 took_ms=12",
+            "logfmt",
+            ("2026-02-10T12:00:00+0100", "GET /x", "200", "12 ms"),
+        ),
+        (
+            "2026/02/10 12:00:00 level=info method=GET path=/x status=200 latency=1m2s",
+            "logfmt",
+            ("2026/02/10 12:00:00", "GET /x", "200", "1m2s"),
+        ),
+        (
+            "I, [2026-02-10T12:00:00.5 #17]  INFO -- : method=GET path=/x controller=X action=show "
+            "status=200 duration=58.3",
+            "logfmt",
+            ("2026-02-10T12:00:00.5", "GET /x", "200", "58.3 ms"),
+        ),
+        (
+            "2026-02-10T12:00:00.5+00:00 " + HEROKU.format("[router]: "),
+            "logfmt",
+            ("2026-02-10T12:00:00.5+00:00", "GET /a b?x=1", "200", "18ms"),
+        ),
+        (
+            "<158>1 2026-02-10T12:00:00.5+00:00 host " + HEROKU.format(" router - "),
+            "logfmt",
+            ("2026-02-10T12:00:00.5+00:00", "GET /a b?x=1", "200", "18ms"),
+        ),
+        (CLOUDFLARE, "json", ("2026-02-10T12:00:00Z", "GET /cart?x=1", "200", "28 ms")),
+        (
+            "1770724800.123    145 10.0.0.1 TCP_MISS/200 4512 GET http://x.example/a - HIER_DIRECT/1.2.3.4 -",
+            "squid",
+            ("1770724800.123", "GET http://x.example/a", "200", "145"),
+        ),
+        (COMBINED.replace("curl/8 (x) [y]", "a=1 b=2 c=3"), "common", (TIME, REQUEST, "200", "")),
+        ("a=1 b=2 and no more", "common", None),
+        ("level=info msg=started", "common", None),
+        ('time=2026-02-10T12:00:00Z method=GET path="/x', "common", None),
+    ],
+)
+def test_lines_whose_format_is_recognised(
+    line: str, name: str, expected: tuple[str, str, str, str] | None
+) -> None:
+    format_ = line_format("auto", line)
+    assert (format_.name, format_.parse(line)) == (name, expected)
+
+
+@pytest.mark.parametrize(
+    ("format_", "line", "time"),
+    [
+        ('%h %{%d/%b/%Y:%T}t "%r" %>s', 'h 10/Feb/2026:12:00:00 "GET /x" 200', "10/Feb/2026:12:00:00"),
+        (
+            '%h [%{%d/%b/%Y:%T}t.%{msec_frac}t %{%z}t] "%r" %>s',
+            'h [10/Feb/2026:12:00:00.123 +0100] "GET /x" 200',
+            "10/Feb/2026:12:00:00.123 +0100",
+        ),
+        ('%{%F %T %z}t "%r" %>s', '2026-02-10 12:00:00 +0100 "GET /x" 200', "2026-02-10 12:00:00 +0100"),
+        ('%{begin:%Y-%m-%dT%H:%M:%S}t "%r" %s', '2026-02-10T12:00:00 "GET /x" 200', "2026-02-10T12:00:00"),
+        ('%{sec}t.%{usec_frac}t "%r" %s', '1770724800.123456 "GET /x" 200', "1770724800.123456"),
+        ('%{%s}t "%r" %s', '1770724800 "GET /x" 200', "1770724800"),
+        (
+            "%{yyyy-MM-dd'T'HH:mm:ss.SSSXXX}t \"%r\" %s",
+            '2026-02-10T12:00:00.123+01:00 "GET /x" 200',
+            "2026-02-10T12:00:00.123+01:00",
+        ),
+        (
+            '%{dd/MMM/yyyy:HH:mm:ss Z}t "%r" %s',
+            '10/Feb/2026:12:00:00 +0100 "GET /x" 200',
+            "10/Feb/2026:12:00:00 +0100",
+        ),
+        ('%{time,yyyy-MM-dd HH:mm:ss} "%r" %s', '2026-02-10 12:00:00 "GET /x" 200', "2026-02-10 12:00:00"),
+        (
+            '%h %t "%r" %s %b "%{i,Referer}" "%{i,User-Agent}" %D',
+            'h [10/Feb/2026:12:00:00 +0100] "GET /x" 200 5 "-" "c (x)" 12',
+            "10/Feb/2026:12:00:00 +0100",
+        ),
+        (
+            '%{DATE_TIME} "%{REQUEST_LINE}" %{RESPONSE_CODE}',
+            '[10/Feb/2026:12:00:00 +0100] "GET /x" 200',
+            "10/Feb/2026:12:00:00 +0100",
+        ),
+        (
+            "%ci:%cp [%tr] %ft %b/%s %TR/%Tw/%Tc/%Tr/%Ta %ST %B %{+Q}r",
+            '10.0.0.1:9 [10/Feb/2026:12:00:00.123] in b/s1 0/0/1/11/12 200 5 "GET /x"',
+            "10/Feb/2026:12:00:00.123",
+        ),
+        ("%trl %HM %HU %ST %Ta", "10/Feb/2026:12:00:00 +0100 GET /x 200 12", "10/Feb/2026:12:00:00 +0100"),
+    ],
+)
+def test_times_and_requests_in_configured_forms(format_: str, line: str, time: str) -> None:
+    parsed = line_format(format_).parse(line)
+    assert parsed is not None
+    assert parsed[:3] == (time, "GET /x", "200")
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        *(
+            "%{%d/%m/%Y %T}t",
+            "%{%H:%M:%S}t",
+            "%{%y%m%d}t",
+            "%{%F}t",
+            "%{%F %I:%M:%S}t",
+            "%{%c}t",
+            "%{msec_frac}t",
+        ),
+        *("%{dd/MM/yyyy HH:mm:ss}t", "%{yyyy-MM-dd hh:mm:ss}t", "%{time,MM/dd/yyyy HH:mm:ss} %{i,Host}"),
+    ],
+)
+def test_forms_of_times_that_may_be_others_are_refused(form: str) -> None:
+    with pytest.raises(
+        ConfigError, match="--format: times in the form .* cannot be read, or may be others: %t"
+    ):
+        line_format(f'{form} "%r" %s')
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ('{"log":"GET / 200\\n","stream":"stdout","time":"2026-02-10T12:00:00Z"}', "docker logs NAME"),
+        ('{"MESSAGE":"GET /","__REALTIME_TIMESTAMP":"1"}', "journalctl -o cat"),
+        (
+            '{"at":"2026-02-10T12:00:00Z","verb":"GET","status":200}',
+            "without time and target: --key .*at, verb, status",
+        ),
+        ('{"time":"2026-02-10T12:00:00Z","level":"info"}', "without target: --key .* there are time, level"),
+        ("level=info method=GET path=/x status=200", "without time: --key"),
+        ("{", "write one object a line"),
+        ("2026/02/10 12:00:00 [error] 123#0: *1 open() failed", "nginx' error log"),
+        ("time,method,path,status,duration", "CSV"),
+        ("what is this", "is --format right"),
+    ],
+)
+def test_lines_that_no_format_reads_are_named(line: str, what: str) -> None:
+    format_ = line_format("auto", line)
+    assert format_.parse(line) is None
+    assert re.search(what, format_.explain(line))
+
+
+def test_the_format_of_a_log_is_that_of_most_lines() -> None:
+    router = "2026-02-10T12:00:00+00:00 " + HEROKU.format("[router]: ")
+    head = ["", "2026-02-10T12:00:00+00:00 app[web.1]: Listening", '{"level":"info"}', router, router]
+    assert typical_line(head) == router
+    assert typical_line(["", "x"]) == "x"
+    assert typical_line([""]) == ""
+    w3c = ["#Version: 1.0", COMBINED, COMBINED]
+    assert typical_line(w3c) == "#Version: 1.0"
 
 
 def test_keys_of_json_can_be_named() -> None:
