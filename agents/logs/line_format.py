@@ -118,7 +118,7 @@ _WORD = re.compile(r" ?([a-zµμ]+)")
 _TOMCAT = re.compile(
     r"%(?:F|\{[^}]*\}[crs])(?![a-zA-Z])|%\{(?!(?:begin:|end:)?(?:(?:[mu]?sec|[mu]sec_frac)?\}))[^}%]+\}t"
 )
-"""Directives of Tomcat alone, and Java's forms of times: its ``%D`` is in ms before Tomcat 10, in µs since."""
+"""Directives of Tomcat alone, and Java's forms of times: ``%D`` is in ms before Tomcat 10, in µs since."""
 
 
 def _custom(text: str) -> LineFormat:

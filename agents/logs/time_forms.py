@@ -29,7 +29,7 @@ _JAVA = {
     **{"y": "%Y", "yy": "%y", "u": "%Y", "MMM": "%b", "MMMM": "%B", "E": "%a", "EEEE": "%A", "a": "%p"},
     **{"M": "%m", "d": "%d", "H": "%H", "h": "%I", "m": "%M", "s": "%S", "Z": "%z", "X": "Z", "z": "%Z"},
 }
-"""Directives of strftime for letters of Java; for those that are repeated, unless it has them, the letter."""
+"""Directives of strftime for symbols of Java; one that is repeated otherwise means the same."""
 
 
 def apache_words(form: str) -> int:
@@ -56,12 +56,12 @@ def _java_sample(form: str) -> str:
     """Return the moment in one of Java's forms; what is not known there stands for itself."""
 
     def written(part: re.Match[str]) -> str:
-        text, letter = part[0], part[2]
-        if not letter:
+        text, symbol = part[0], part[2]
+        if not symbol:
             return part[1] if part[1] is not None else text
-        if letter == "S":
+        if symbol == "S":
             return "123456789"[: len(text)]
-        return _MOMENT.strftime(_JAVA.get(text) or _JAVA.get(letter, text))
+        return _MOMENT.strftime(_JAVA.get(text) or _JAVA.get(symbol, text))
 
     return _JAVA_PART.sub(written, form)
 
