@@ -20,8 +20,8 @@ _CLOCK = re.compile(r"[:Tt ]")
 _YEAR_1_S = -62_135_596_800.0
 _YEAR_10000_S = 253_402_300_800.0
 _TICKS = {"milliseconds": 1e3, "microseconds": 1e6, "nanoseconds": 1e9}
-_DAY_NUMBERS = (10_957.0, 73_415.0)
-"""Days from 1970 (arrays of dates) or from 1900 (spreadsheets) that lie between 2000 and 2100."""
+_DAY_NUMBERS = ((10_957.0, 73_415.0), (730_486.0, 767_012.0), (2_451_544.0, 2_488_071.0))
+"""Days between 2000 and 2100 as programs count them: from 1970 or 1900 (spreadsheets), year 0, and -4712."""
 
 _BETWEEN_CHANGES_S = 90 * DAY_S
 """Clocks are put back at most once in this time."""
@@ -72,8 +72,8 @@ def read_times(table: Table, *, any_year: bool) -> Times:
     is_of_1970 = bool(
         len(numbers) == len(cells) and not (unit or years or dates) and (times < EARLIEST_S).all()
     )
-    if is_of_1970 and ((times >= _DAY_NUMBERS[0]) & (times < _DAY_NUMBERS[1])).all():
-        what = "may be days, as of a spreadsheet, or seconds: write 2026-01-31T12:00, or count seconds from 0"
+    if is_of_1970 and any(((times >= first) & (times < end)).all() for first, end in _DAY_NUMBERS):
+        what = "may be days, as of a spreadsheet, or seconds: write 2026-01-31T12:00, or count from 0"
         table.refuse(0, "timestamp", f"{_spelt(cells[0])} {what}")
     earliest, latest = (_YEAR_1_S, _YEAR_10000_S) if any_year else (EARLIEST_S, LATEST_S)
     outside = ~((times >= earliest) & (times < latest))
