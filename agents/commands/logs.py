@@ -78,8 +78,9 @@ def logs(
     format_: str = option(
         "auto",
         metavar="FORMAT",
-        help="Format: auto, common, combined, json, logfmt, w3c, alb, envoy, gin, haproxy, squid, traefik, "
-        "or the format that nginx, Apache, gunicorn, Envoy, morgan, Tomcat or Undertow is configured with.",
+        help="Format: auto, common, combined, json, logfmt, w3c, alb, envoy, gin, haproxy, s3, squid, "
+        "traefik, or the format that nginx, Apache, gunicorn, HAProxy, Envoy, morgan, Tomcat or Undertow is "
+        "configured with.",
     ),
     keys: tuple[tuple[str, str], ...] = option(
         flag="--key",

@@ -5,15 +5,19 @@ from __future__ import annotations
 import re
 
 _FOREIGN = (
-    (r'\{"log":"', "Docker's file of a container: give what `docker logs NAME` prints"),
+    (r'\{"log": *"', "Docker's file of a container: give what `docker logs NAME` prints"),
     (r"\{.*\"MESSAGE\"\s*:", "journald's JSON: give what `journalctl -o cat` prints"),
     (r"\{.*\"_raw\"\s*:", "an export of Splunk: give the texts in _raw, a line each"),
-    (r"[{\[]\s*$", "JSON over several lines: write one object a line, as `jq -c '.[]'` does"),
+    (r"[{\[](?:.*,)?\s*$", "JSON over several lines: write one object a line, as `jq -c '.[]'` does"),
     (r"\d{4}/\d\d/\d\d [\d:]+ \[\w+\] \d+#\d+:", "nginx' error log: give its access log"),
     (r"\[[A-Z][a-z]{2} [A-Z][a-z]{2} \d\d [\d:.]+ \d{4}\] \[", "Apache's error log: give its access log"),
-    (r"[0-9a-f]{64} \S+ \[", "Amazon S3's log: give --format with its fields as Apache's %l, and \"%r\" %s"),
+    (r'Started [A-Z]+ "', "Rails' log, with several lines a request: Lograge writes one"),
+    (r'.*"[A-Z]+ \S+ HTTP/', "a request whose time does not stand in brackets before it: give --format"),
     (r"\d+ \d{12} eni-", "a flow log of Amazon's network, which has no requests"),
-    (r"(?:[^,\t]+[,\t]){4,}[^,\t]*$", "CSV: give lines as the server wrote them, or one JSON object a line"),
+    (
+        r"(?![{\[])(?:[^,\t]+[,\t]){4,}[^,\t]*$",
+        "CSV: give lines as the server wrote them, or one JSON object a line",
+    ),
 )
 """Patterns of lines, and what they are."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,34 +14,20 @@ from agents.logs.foreign_lines import UNKNOWN, explain_line
 from pipeline.files.listing import listed
 from pipeline.model.errors import ConfigError
 
-_KEYS: Mapping[str, tuple[str, ...]] = {
-    "time": (
-        *("time", "timestamp", "@timestamp", "time_iso8601", "time_local", "msec", "ts"),
-        *(
-            "start_time",
-            "StartUTC",
-            "@t",
-            "Timestamp",
-            "started_at",
-            "requestTime",
-            "EdgeStartTimestamp",
-            "t",
-        ),
-    ),
-    "request": ("request",),
-    "method": (
-        *("request_method", "method", "http_method", "RequestMethod", "httpMethod", "ClientRequestMethod"),
-        *("httpRequest.requestMethod", "http.request.method", "request.method", "req.method"),
-    ),
-    "target": (
-        *("request_uri", "uri", "path", "url", "RequestPath", "httpRequest.requestUrl", "url.path"),
-        *("request.uri", "req.url", "ClientRequestURI", "ClientRequestPath"),
-    ),
-    "status": (
-        *("status_code", "response_code", "StatusCode", "statusCode", "DownstreamStatus"),
-        *("status", "response", "httpRequest.status", "http.response.status_code"),
-        *("response.status", "res.statusCode", "EdgeResponseStatus"),
-    ),
+_KEYS: Mapping[str, Sequence[str]] = {
+    says: keys.split()
+    for says, keys in {
+        "time": "time timestamp @timestamp time_iso8601 time_local msec ts start_time StartUTC @t Timestamp "
+        "started_at requestTime EdgeStartTimestamp timeStamp t",
+        "request": "request",
+        "method": "request_method method http_method RequestMethod httpMethod httpRequest.requestMethod "
+        "http.request.method request.method req.method ClientRequestMethod properties.httpMethod",
+        "target": "request_uri uri path url RequestPath httpRequest.requestUrl url.path request.uri req.url "
+        "ClientRequestURI ClientRequestPath properties.requestUri",
+        "status": "status_code response_code StatusCode statusCode DownstreamStatus status response "
+        "httpRequest.status http.response.status_code response.status res.statusCode EdgeResponseStatus "
+        "properties.httpStatus properties.httpStatusCode",
+    }.items()
 }
 """Keys of what a line says; the first one that a line has counts. A dot leads into an object."""
 
@@ -75,6 +61,7 @@ _DURATIONS = (
     _field("event.duration", "ns"),  # Elastic Common Schema
     _field("latencies.request", "ms"),  # Kong
     _field("responseLatency", "ms"),  # Amazon API Gateway
+    _field("properties.timeTaken", "s", is_decimal=True),  # Azure's gateways
     _field("EdgeTimeToFirstByteMs", "ms"),  # Cloudflare
     _field("service", "ms", "dyno", "fwd"),  # Heroku's router
 )
@@ -89,6 +76,8 @@ _BARE = (
     "elapsedTime",
     "took",
     "time_taken",
+    "time_elapsed",
+    "dur",
 )
 """Keys of durations whose unit nothing says, unless the text does."""
 
@@ -196,9 +185,9 @@ class KeyedLines:
         """Return the first duration that a line has, with its unit if that is known."""
         for path, field in durations:
             value = _member(line, path)
-            if value is None or isinstance(value, dict | list | bool):
+            text = "" if value is None or isinstance(value, dict | list | bool) else str(value)
+            if not text:
                 continue
-            text = str(value)
             is_other = field.is_decimal and "." not in text and "e" not in text
             if self._has_given_unit or not field.unit or is_other or text[-1:].isalpha():
                 return text
@@ -223,6 +212,7 @@ def _paths(line: Mapping[str, Any], keys: Iterable[str]) -> Iterable[_Path]:
             yield (key,)
         elif dot and first in line:
             yield tuple(key.split("."))
+            yield first, rest
 
 
 def _member(line: Any, path: _Path) -> Any:

@@ -12,7 +12,7 @@ QUOTED = r'[^"]*(?:\\"[^"]*)*'
 """Pattern of a quoted text: Apache puts a backslash before a quote inside."""
 
 _REQUEST = rf'"(?P<request>{QUOTED})"'
-COMMON = rf"[^\[]*\[(?P<time>[^\]]+)\] {_REQUEST} (?P<status>\d{{3}})\b"
+COMMON = rf"(?:[^\[]*\[)+?(?P<time>[^\]]+)\] {_REQUEST} (?P<status>\d{{3}})\b"
 
 SERVERS: Mapping[str, tuple[str, str]] = {
     "alb": (
@@ -35,6 +35,11 @@ SERVERS: Mapping[str, tuple[str, str]] = {
         r'(?:-?\d+/){4}(?P<duration>[-+]?\d+) (?P<status>-?\d+) [^"]*"(?P<request>[^"]*)',
         "ms",
     ),
+    "s3": (
+        rf"\S+ \S+ \[(?P<time>[^\]]+)\] \S+ \S+ \S+ \S+ \S+ {_REQUEST} (?P<status>\d{{3}}|-) "
+        r"\S+ \S+ \S+ (?P<duration>\d+|-) ",
+        "ms",
+    ),
     "squid": (
         r"(?P<time>\d+\.\d{3}) +(?P<duration>\d+) \S+ [A-Z_]+/(?P<status>\d{3}) \d+ "
         r"(?P<method>[A-Z]+) (?P<target>\S+)",
@@ -47,9 +52,9 @@ SERVERS: Mapping[str, tuple[str, str]] = {
 }
 """Standard formats of servers: pattern, and the unit of their durations.
 
-Sources: Amazon's "Access logs for your Application Load Balancer", Envoy's "Default format string" (Istio's
-has three fields more), gin's ``LogFormatter``, HAProxy's manual 8.2.3, Squid's native format, and Traefik's
-"Common Log Format".
+Sources: Amazon's "Access logs for your Application Load Balancer" and "Amazon S3 server access log format",
+Envoy's "Default format string" (Istio's has three fields more), gin's ``LogFormatter``, HAProxy's manual
+8.2.3, Squid's native format, and Traefik's "Common Log Format".
 """
 
 Meaning = tuple[str, str]

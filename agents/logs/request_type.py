@@ -36,7 +36,7 @@ _FOLDED = re.compile(
     r"|(?P<id>\d+|\d{3,}[-_][^/ ]*|[^/ ]*[-_]\d{4,})"
     r"|(?P<hash>(?=[a-fA-F]*\d)(?:[0-9a-f]{8,}|[0-9A-F]{8,}))"
     r"|(?P<token>(?=[\w=~-]*\d)(?=[\w=~-]*[A-Za-z])[\w=~-]{20,})"
-    r"|(?P<name>[^/ ]*[@%][^/ ]*|[^/ ]{61,}))(?=[/ ]|$)"
+    r"|(?P<name>[^/ ]*(?:@|%40)[^/ ]*|[^/ ]{61,}))(?=[/ ]|$)"
 )
 """Pattern of identifiers in paths; the name of the matching group replaces the identifier."""
 

@@ -182,6 +182,35 @@ CLOUDFLARE = (
             "squid",
             ("1770724800.123", "GET http://x.example/a", "200", "145"),
         ),
+        (
+            "2026-02-10T12:00:00Z heroku[router]: at=error code=H12 method=GET path=/x dyno=web.1 fwd=a "
+            "connect= service= status=503",
+            "logfmt",
+            ("2026-02-10T12:00:00Z", "GET /x", "503", ""),
+        ),
+        (
+            '{"timeStamp":"2026-02-10T12:00:00Z","properties":{"httpMethod":"GET","requestUri":"/x",'
+            '"httpStatus":200,"timeTaken":0.017}}',
+            "json",
+            ("2026-02-10T12:00:00Z", "GET /x", "200", "0.017 s"),
+        ),
+        (
+            '{"timeStamp":"2026-02-10T12:00:00Z","properties":{"httpMethod":"GET","requestUri":"/x",'
+            '"httpStatusCode":"200","timeTaken":17}}',
+            "json",
+            ("2026-02-10T12:00:00Z", "GET /x", "200", "17"),  # of the first version, in ms
+        ),
+        (
+            f'owner bucket [{TIME}] 10.0.0.1 - 3E57 REST.GET.OBJECT k "{REQUEST}" 200 - 113 - 7 6 "-" "S3" -',
+            "s3",
+            (TIME, REQUEST, "200", "7"),
+        ),
+        (
+            f'Oct 10 13:55:36 web nginx[12]: h - - [{TIME}] "{REQUEST}" 200 5',
+            "common",
+            (TIME, REQUEST, "200", ""),
+        ),
+        (f'[::1] - - [{TIME}] "{REQUEST}" 200 5', "common", (TIME, REQUEST, "200", "")),
         (COMBINED.replace("curl/8 (x) [y]", "a=1 b=2 c=3"), "common", (TIME, REQUEST, "200", "")),
         ("a=1 b=2 and no more", "common", None),
         ("level=info msg=started", "common", None),
@@ -279,6 +308,9 @@ def test_forms_of_times_that_may_be_others_are_refused(form: str) -> None:
         ("{", "write one object a line"),
         ("2026/02/10 12:00:00 [error] 123#0: *1 open() failed", "nginx' error log"),
         ("time,method,path,status,duration", "CSV"),
+        ('[{"time":"2026-02-10T12:00:00Z","path":"/x"},', "write one object a line"),
+        ('INFO: 10.0.0.1:5 - "GET /x HTTP/1.1" 200 OK', "a request whose time does not stand"),
+        ('Started GET "/x" for 10.0.0.1 at 2026-02-10 12:00:00', "Rails' log"),
         ("what is this", "is --format right"),
     ],
 )
@@ -301,6 +333,12 @@ def test_the_format_of_a_log_is_that_of_most_lines() -> None:
 def test_keys_of_json_can_be_named() -> None:
     format_ = line_format("json", keys={"target": "u", "time": "t"})
     assert format_.parse('{"t": "2023-10-10", "u": "/x", "path": "/y"}') == ("2023-10-10", "- /x", "", "")
+
+
+def test_a_key_may_lead_into_an_object_whose_keys_have_dots() -> None:
+    format_ = line_format("json", keys={"target": "attributes.url.path", "method": "a.b.c"})
+    line = '{"time": "2023-10-10", "attributes": {"url.path": "/x"}, "a": {"b": {"c": "get"}}}'
+    assert format_.parse(line) == ("2023-10-10", "GET /x", "", "")
 
 
 def test_iis_says_its_columns_and_may_say_others() -> None:

@@ -20,6 +20,8 @@ from agents.logs import RequestTypes
         ("GET /p/4711-red-shoes HTTP/1.1", "GET /p/:id"),
         ("GET /static/app.8f3a2b1c.js HTTP/1.1", "GET /static/app.:hash.js"),
         ("GET /mail/a@b.example HTTP/1.1", "GET /mail/:name"),
+        ("GET /mail/a%40b.example HTTP/1.1", "GET /mail/:name"),
+        ("GET /caf%C3%A9/menu HTTP/1.1", "GET /caf%C3%A9/menu"),
         ("GET http://shop.example/cart/1 HTTP/1.1", "GET /cart/:id"),
         ("GET /a/b/c/d/e/f/g/h/i/j/k/l/m/n/o/p HTTP/1.1", "GET /a/b/c/d/e/f/g/h/i/j/k/l/m/n/o/p"),
         ("GET /a/b/c/d/e/f/g/h/i/j/k/l/m/n/o/p/q HTTP/1.1", "GET /a/b/c/d/e/f/g/h/i/j/k/l/m/n/o/p/…"),
