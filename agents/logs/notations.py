@@ -12,7 +12,7 @@ QUOTED = r'[^"]*(?:\\"[^"]*)*'
 """Pattern of a quoted text: Apache puts a backslash before a quote inside."""
 
 _REQUEST = rf'"(?P<request>{QUOTED})"'
-COMMON = rf"(?:[^\[]*\[)+?(?P<time>[^\]]+)\] {_REQUEST} (?P<status>\d{{3}})\b"
+COMMON = rf"[^\[]*\[(?:[^\[]*\[){{0,8}}?(?P<time>[^\]]+)\] {_REQUEST} (?P<status>\d{{3}})\b"
 
 SERVERS: Mapping[str, tuple[str, str]] = {
     "alb": (
