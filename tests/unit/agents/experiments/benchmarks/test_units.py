@@ -13,6 +13,8 @@ from agents.experiments.benchmarks.units import unit_of
         ("ns", "s", 1e-9, False),
         ("µs", "s", 1e-6, False),  # noqa: RUF001
         ("s", "s", 1.0, False),
+        ("nanoseconds", "s", 1e-9, False),
+        ("m", "m", 1.0, False),  # perhaps metres
         ("us/op", "s/op", 1e-6, False),
         ("min/op", "s/op", 60.0, False),
         ("ops/ms", "ops/s", 1e3, True),
