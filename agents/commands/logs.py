@@ -79,7 +79,7 @@ def logs(
     format_: str = option(
         "auto",
         metavar="FORMAT",
-        help="Format: auto, common, combined, json, logfmt, w3c, alb, envoy, gin, haproxy, s3, squid, "
+        help="Format: auto, common, combined, json, logfmt, ltsv, w3c, alb, envoy, gin, haproxy, s3, squid, "
         "traefik, or the format that nginx, Apache, gunicorn, HAProxy, Envoy, morgan, Tomcat or Undertow is "
         "configured with.",
     ),
@@ -87,7 +87,7 @@ def logs(
         flag="--key",
         parse=pairs,
         metavar="WHAT=KEY",
-        help="Key of time, request, method, target, status or duration in JSON or logfmt.",
+        help="Key of time, request, method, target, status or duration in JSON, logfmt or LTSV.",
     ),
     duration_unit: str | None = option(
         choices=("s", "ms", "us", "ns"),

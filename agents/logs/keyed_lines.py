@@ -19,7 +19,7 @@ _KEYS: Mapping[str, Sequence[str]] = {
     for says, keys in {
         "time": "time timestamp @timestamp time_iso8601 time_local msec ts start_time StartUTC @t Timestamp "
         "started_at requestTime EdgeStartTimestamp timeStamp t",
-        "request": "request",
+        "request": "request req",
         "method": "request_method method http_method RequestMethod httpMethod httpRequest.requestMethod "
         "http.request.method request.method req.method ClientRequestMethod properties.httpMethod",
         "target": "request_uri uri path url RequestPath httpRequest.requestUrl url.path request.uri req.url "
@@ -63,6 +63,8 @@ _DURATIONS = (
     _field("responseLatency", "ms"),  # Amazon API Gateway
     _field("properties.timeTaken", "s", is_decimal=True),  # Azure's gateways
     _field("EdgeTimeToFirstByteMs", "ms"),  # Cloudflare
+    _field("reqtime", "s", is_decimal=True),  # LTSV
+    _field("reqtime_microsec", "us"),  # LTSV
     _field("service", "ms", "dyno", "fwd"),  # Heroku's router
 )
 """Fields whose unit is known; the first one that a line has counts."""

@@ -1,8 +1,8 @@
 """Formats of access logs: the time, request, status and duration of a line.
 
 Known are the common and the combined format, and the standard formats and the notations of the servers in
-``notations``, W3C's with its ``#Fields``, logfmt, Heroku's router among it, and JSON, an object a line. The
-unit of a duration is that of the server's field; where nothing says the unit it is empty.
+``notations``, W3C's with its ``#Fields``, logfmt, Heroku's router among it, LTSV, and JSON, an object a
+line. The unit of a duration is that of the server's field; where nothing says the unit it is empty.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from agents.logs.duration import unit_of_word
 from agents.logs.foreign_lines import explain_line
 from agents.logs.keyed_lines import KeyedLines, read_object
-from agents.logs.logfmt import logfmt_pairs
+from agents.logs.logfmt import logfmt_pairs, ltsv_pairs
 from agents.logs.notations import COMMON, LIST, NOTATIONS, QUOTED, SERVERS, UNREADABLE, Notation
 from agents.logs.w3c_lines import NOTHING, W3cLines
 from pipeline.model.errors import ConfigError
@@ -28,7 +28,7 @@ Fields = tuple[str, str, str, str]
 
 Parse = Callable[[str], Fields | None]
 
-NAMES = ("auto", "common", "combined", "json", "logfmt", "w3c", *SERVERS)
+NAMES = ("auto", "common", "combined", "json", "logfmt", "ltsv", "w3c", *SERVERS)
 
 _NOTHING = ("", "")
 _CSV_LIST = r"(?>[^ ,]*(?:(?:, | : )[^ ,]*)*)"
@@ -60,7 +60,7 @@ def line_format(
     Args:
         text: One of NAMES, or a format such as ``$remote_addr [$time_local] "$request" $status``.
         first_line: Of the log.
-        keys: Of JSON or logfmt, by what they say: time, request, method, target, status, duration.
+        keys: Of JSON, logfmt or LTSV, by what they say: time, request, method, target, status, duration.
         duration_unit: Unit of durations that are numbers alone, whatever the field says; empty: the field's.
 
     Raises:
@@ -71,7 +71,7 @@ def line_format(
         lines = KeyedLines(_KEYED[name], keys or {}, duration_unit)
         return LineFormat(name, lines, duration_unit, lines.explain)
     if keys:
-        raise ConfigError(f"--key: is of the formats {' and '.join(_KEYED)} alone")
+        raise ConfigError(f"--key: is of the formats {', '.join(_KEYED)} alone")
     if name == "w3c":
         return LineFormat(name, W3cLines(duration_unit), duration_unit)
     format_ = _server_format(name) if name else _custom(text)
@@ -91,6 +91,7 @@ def typical_line(head: Sequence[str]) -> str:
 _KEYED: Mapping[str, Callable[[str], Mapping[str, Any] | None]] = {
     "json": read_object,
     "logfmt": logfmt_pairs,
+    "ltsv": ltsv_pairs,
 }
 """Formats whose lines have keys: functions that return a line's values by their keys."""
 
@@ -103,7 +104,7 @@ def _recognised(line: str) -> str:
         return "w3c"
     patterns = {**{name: pattern for name, (pattern, _) in SERVERS.items()}, "common": COMMON}
     matching = (name for name, pattern in patterns.items() if re.match(pattern, line))
-    return next(matching, "logfmt" if logfmt_pairs(line) else "")
+    return next(matching, "ltsv" if ltsv_pairs(line) else "logfmt" if logfmt_pairs(line) else "")
 
 
 def _server_format(name: str) -> LineFormat:

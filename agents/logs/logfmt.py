@@ -1,7 +1,7 @@
-"""Lines of logfmt: keys and values between equals signs, after the time of a program or of syslog, or not.
+"""Lines of keys and values as texts: logfmt, with equals signs, and LTSV, with colons and tabs.
 
-Source: the description at brandur.org/logfmt; Heroku's "HTTP routing" for its router, whose lines begin with
-their time. Values with spaces are in quotes.
+Sources: the description at brandur.org/logfmt, where values with spaces are in quotes; Heroku's "HTTP
+routing" for its router, whose lines begin with their time; ltsv.org.
 """
 
 from __future__ import annotations
@@ -35,3 +35,15 @@ def logfmt_pairs(line: str) -> Mapping[str, str] | None:
     if time := _TIME.search(prefix[0]):
         pairs.setdefault("time", time[0])
     return pairs
+
+
+_LABELLED = re.compile(r"[\w.-]+:")
+
+
+def ltsv_pairs(line: str) -> Mapping[str, str] | None:
+    """Return the values of a line of LTSV by their labels, without brackets; None if it is no LTSV."""
+    parts = line.rstrip("\r\n").split("\t")
+    if len(parts) < LEAST_PAIRS or not all(map(_LABELLED.match, parts)):
+        return None
+    pairs = (part.partition(":") for part in parts)
+    return {label: value.removeprefix("[").removesuffix("]") for label, _, value in pairs}

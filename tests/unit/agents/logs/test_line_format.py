@@ -176,6 +176,16 @@ CLOUDFLARE = (
             "logfmt",
             ("2026-02-10T12:00:00.5+00:00", "GET /a b?x=1", "200", "18ms"),
         ),
+        (
+            f"time:[{TIME}]\thost:10.0.0.1\treq:{REQUEST}\tstatus:200\treqtime_microsec:1200",
+            "ltsv",
+            (TIME, REQUEST, "200", "1200 us"),
+        ),
+        (
+            f"time:{TIME}\tmethod:GET\turi:/x?a=1:2\tstatus:200\treqtime:0.012",
+            "ltsv",
+            (TIME, "GET /x?a=1:2", "200", "0.012 s"),
+        ),
         (CLOUDFLARE, "json", ("2026-02-10T12:00:00Z", "GET /cart?x=1", "200", "28 ms")),
         (
             "1770724800.123    145 10.0.0.1 TCP_MISS/200 4512 GET http://x.example/a - HIER_DIRECT/1.2.3.4 -",
