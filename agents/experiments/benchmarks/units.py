@@ -7,19 +7,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
+from pipeline.model.units import TIME_UNITS, UNIT_S
+
 _SECONDS = {
-    "ns": 1e-9,
-    "us": 1e-6,
-    "µs": 1e-6,  # the micro sign
-    "μs": 1e-6,  # the Greek mu
-    "ms": 1e-3,
-    "s": 1.0,
-    "sec": 1.0,
-    "second": 1.0,
-    "min": 60.0,
-    "hr": 3600.0,
-    "day": 86400.0,
+    spelling: UNIT_S[unit] for spelling, unit in TIME_UNITS.items() if len(spelling) > 1 or spelling == "s"
 }
+"""Units of time in seconds; a single character other than s may mean something else, such as metres."""
+
 _BYTES = {
     "B": 1.0,
     "byte": 1.0,

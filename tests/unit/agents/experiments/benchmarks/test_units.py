@@ -13,6 +13,8 @@ from agents.experiments.benchmarks.units import Better, unit_of
         ("ns", "s", 1e-9, "lower"),
         ("µs", "s", 1e-6, "lower"),  # noqa: RUF001
         ("s", "s", 1.0, "lower"),
+        ("nanoseconds", "s", 1e-9, "lower"),
+        ("m", "m", 1.0, "unknown"),  # perhaps metres
         ("us/op", "s/op", 1e-6, "lower"),
         ("min/op", "s/op", 60.0, "lower"),
         ("ops/ms", "ops/s", 1e3, "higher"),
