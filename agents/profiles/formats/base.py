@@ -173,7 +173,8 @@ def find_format(name: str, head: bytes) -> Format:
         if takers:
             names = " and ".join(taker.name for taker in takers)
             raise ConfigError(f"may be of the formats {names}: --format says which")
-        raise ConfigError(f"is of no format that is known here: {', '.join(_registry)}{_likeliest(head)}")
+        names = ", ".join(_registry)
+        raise ConfigError(f"is of no format that is known here: {names}{_likeliest(head)}")
     if name not in _registry:
         raise ConfigError(f"--format: should be one of {', '.join(format_names())}, not {name!r}")
     return _registry[name]
