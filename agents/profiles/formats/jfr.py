@@ -89,12 +89,13 @@ _OWN = _Value("count", ({_EXECUTION: ""},))  # of an event that async-profiler w
 _INSTEAD = {"cpu": "wall", "wall": "cpu"}
 """Value → the one that is read where a recording lacks it: of the wall's, threads that run are on a CPU."""
 
-_ROLES: dict[str, str] = {}
-"""Event type → the value that it counts, unless async-profiler's own event says otherwise."""
-for _name, _value in _VALUES.items():
-    for _alternative in _value.events:
-        for _type in _alternative:
-            _ROLES.setdefault(_type, _name)
+_ROLES = {
+    type_: name
+    for name, value in reversed(list(_VALUES.items()))
+    for alternative in value.events
+    for type_ in alternative
+}
+"""Event type → the first value that it counts, unless async-profiler's own event says otherwise."""
 
 
 class _Choice(NamedTuple):
@@ -211,11 +212,7 @@ def _choice(name: str, start: _Start) -> _Choice:
 
 def _records(start: _Start, choice: _Choice, left_out: Counter[str]) -> Iterator[Record]:
     event = ""
-    while start.held:
-        chunk = start.held.popleft()
-        event = _event_setting(chunk) or event
-        yield from _Reader(chunk, choice, event, left_out).records()
-    for chunk in start.others:
+    while chunk := start.held.popleft() if start.held else next(start.others, None):
         event = _event_setting(chunk) or event
         yield from _Reader(chunk, choice, event, left_out).records()
 
