@@ -43,7 +43,7 @@ _ENCLOSED = re.compile(
     r"\s*\([^()]*\)|(?:process \d+:)?\"[^\"]*\"|(?<!operator)<[^<>]*>|\[[^\[\]]*\]|\{[^{}]*\}"
 )
 _NO_NAME = re.compile(r"[\s{}\"]|(?<!operator)(?<!operator<)<|\w=[\w/]")  # outside brackets: words or code
-_LETTER = re.compile(r"[^\W\d_]")
+_ALPHABETIC = re.compile(r"[^\W\d_]")
 
 
 class CollapsedFormat:
@@ -115,9 +115,9 @@ def _is_prose(stack: Stack) -> bool:
 
 
 def _are_names(stacks: Sequence[Stack]) -> bool:
-    """Return whether seven of ten frames are names: a word with a letter, and what stands in brackets."""
+    """Return whether seven of ten frames are names: a word, not of digits alone, and what stands in brackets."""
     frames = [frame for stack in stacks for frame in stack]
-    names = [frame for frame in frames if _LETTER.search(frame) and not _NO_NAME.search(_bare(frame))]
+    names = [frame for frame in frames if _ALPHABETIC.search(frame) and not _NO_NAME.search(_bare(frame))]
     return len(names) >= _LEAST_NAMES * len(frames)
 
 

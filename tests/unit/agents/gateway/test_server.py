@@ -224,7 +224,10 @@ async def test_the_wall_of_a_service_that_sends_cpu_is_left_out_for_an_hour() ->
 
         assert (await push("shop.wall"))[1] == 1, "nothing of CPU yet"
         assert (await push("shop.cpu"))[1] == 1
-        assert await push("shop.wall") == ("took 0; left out: wall: not CPU, 1 profiles beside those of CPU\n", 0)
+        assert await push("shop.wall") == (
+            "took 0; left out: wall: not CPU, 1 profiles beside those of CPU\n",
+            0,
+        )
         assert (await push("till.wall"))[1] == 1
         bench.now += 3600
         assert (await push("shop.wall"))[1] == 1, "CPU was long ago"
