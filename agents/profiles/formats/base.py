@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import NamedTuple, Protocol
 
-from agents.profiles.formats.foreign import name_foreign
-from agents.profiles.formats.source import Damaged, ProfileSource, whole_lines
+from agents.profiles.formats.foreign import guess_foreign, name_foreign
+from agents.profiles.formats.source import Damaged, ProfileSource, head_text, whole_lines
 from pipeline.model.errors import ConfigError
 
 AUTO = "auto"
@@ -173,6 +173,8 @@ def find_format(name: str, head: bytes) -> Format:
         if takers:
             names = " and ".join(taker.name for taker in takers)
             raise ConfigError(f"may be of the formats {names}: --format says which")
+        if about := guess_foreign(head_text(whole_lines(head))):
+            raise ConfigError(f"is of no format that is known here, but seems to be {about}")
         names = ", ".join(_registry)
         raise ConfigError(f"is of no format that is known here: {names}{_likeliest(head)}")
     if name not in _registry:
@@ -213,9 +215,11 @@ def named_counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {name}" for name, count in largest)
 
 
-def missing(content: str, left_out: Mapping[str, int], first_invalid: str) -> str:
+def missing(content: str, left_out: Mapping[str, int], first_invalid: str, frameless: float = 0) -> str:
     """Return in one line what a file lacks, and what it has instead."""
-    instead = f"there are {named_counts(left_out)}" if left_out else ""
+    others = [named_counts(left_out), f"{frameless:.15g} samples without frames" if frameless else ""]
+    instead = ", ".join(filter(None, others))
+    instead = f"there are {instead}" if instead else ""
     return "; ".join(filter(None, (f"has no {content}", instead, first_invalid)))
 
 
@@ -266,7 +270,8 @@ def _likeliest(head: bytes) -> str:
     stacks, total = shares[name]
     if not stacks:
         return ""
-    return f"; the likeliest is {name}, as which {stacks} of its first {total} records are stacks"
+    share = f"{stacks} of its first {total} records are stacks"
+    return f"; the likeliest is {name}, as which {share}: if it is, name the format"
 
 
 def _until_damage(records: Iterator[Record]) -> Iterator[Record]:

@@ -115,7 +115,7 @@ def _is_prose(stack: Stack) -> bool:
 
 
 def _are_names(stacks: Sequence[Stack]) -> bool:
-    """Return whether seven of ten frames are names: a word, not of digits alone, and what stands in brackets."""
+    """Return whether seven of ten frames are names: one word, not of digits alone, and brackets."""
     frames = [frame for stack in stacks for frame in stack]
     names = [frame for frame in frames if _ALPHABETIC.search(frame) and not _NO_NAME.search(_bare(frame))]
     return len(names) >= _LEAST_NAMES * len(frames)

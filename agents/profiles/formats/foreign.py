@@ -227,9 +227,22 @@ _TOOLS = (
         r"|\w{3} [ \d]\d \d\d:\d\d:\d\d .*",
     ),
 )
+_GUESSES = (  # signs that files of a format have, too: looked at once no format takes a text
+    _Tool(
+        f"events without stacks: record by `perf record -g`, and {_PERF}, without callindent",
+        lines=r"\S.{0,300}?\s\d+\.\d+:\s+(?:\d+\s+)?(?:[^\s:]\S*:(?:\s.*)?|\( ?\S+ ?\)\s.*)",
+    ),
+    _Tool(
+        "frames without their events or addresses: give `perf script -F comm,pid,tid,time,event,ip,sym,dso`",
+        text=r"\A\s*(?:^\S.{0,20}?\s\d+(?:/\d+)?\s*(?:\[\d+\])?\s*\n)?"
+        r"(?:^[ \t]+(?:[0-9a-f]{1,16} +)?[^\s\d`;=\"][^\s`;=\"]*+\n)++(?:\n|\Z)",
+    ),
+)
 _MAGICS = tuple((re.compile(tool.magic, re.DOTALL), tool.about) for tool in _TOOLS if tool.magic)
 _TEXTS = tuple((re.compile(tool.text, re.MULTILINE), tool.about) for tool in _TOOLS if tool.text)
 _LINES = tuple((re.compile(tool.lines), tool.about) for tool in _TOOLS if tool.lines)
+_GUESSED = tuple((re.compile(tool.lines), tool.about) for tool in _GUESSES if tool.lines)
+_GUESSED_TEXTS = tuple((re.compile(tool.text, re.MULTILINE), tool.about) for tool in _GUESSES if tool.text)
 _KEYS = tuple(
     (frozenset(keys.split()), tool.about) for tool in _TOOLS if tool.keys for keys in tool.keys.split("|")
 )
@@ -256,11 +269,21 @@ def name_foreign(head: bytes) -> str:
     for pattern, about in _TEXTS:
         if pattern.search(text):
             return about
-    return _name_lines([line for line in text.split("\n")[:_LOOKED_AT] if line.strip()])
+    return _name_lines(_lines_of(text), _LINES)
 
 
-def _name_lines(lines: Sequence[str]) -> str:
-    for pattern, about in _LINES:
+def guess_foreign(text: str) -> str:
+    """Return what a text is that no format takes, and what to give instead; empty if nothing shows it."""
+    by_text = (about for pattern, about in _GUESSED_TEXTS if pattern.search(text))
+    return next(by_text, "") or _name_lines(_lines_of(text), _GUESSED)
+
+
+def _lines_of(text: str) -> list[str]:
+    return [line for line in text.split("\n")[:_LOOKED_AT] if line.strip()]
+
+
+def _name_lines(lines: Sequence[str], patterns: Sequence[tuple[re.Pattern[str], str]]) -> str:
+    for pattern, about in patterns:
         matching = sum(len(line) <= _LONGEST and bool(pattern.fullmatch(line)) for line in lines)
         if matching > _MOST * len(lines):
             return about
