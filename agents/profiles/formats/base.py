@@ -200,6 +200,18 @@ def unit_name(text: str) -> str:
     return _SHORT_UNITS.get(text, text)
 
 
+def unit_measure(value: str) -> Measure:
+    """Return what lines count that do not say it: samples, or ``value``, a unit of time or bytes.
+
+    Raises:
+        ConfigError: it is no such unit.
+    """
+    unit = choose_value(("samples", *TIME_UNITS, "bytes"), unit_name(value), "samples")
+    if unit == "samples":
+        return Measure()
+    return Measure("weight" if unit in TIME_UNITS else unit, unit)
+
+
 def converted(weight: float, unit: str, wanted: str) -> float:
     """Return a weight in another unit; 0 if one of two units is no time."""
     if unit == wanted:

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 
 from agents.profiles.formats.base import (
     Invalid,
-    Measure,
     Reading,
     Record,
     Sample,
     Stack,
     StackSamples,
     mostly_samples,
+    unit_measure,
 )
 from agents.profiles.formats.source import ProfileSource, head_text, whole_lines
 from agents.profiles.formats.tally import count_samples
@@ -82,8 +82,8 @@ class CollapsedFormat:
         return len(called) >= _LEAST_CALLED * len(stacks)
 
     def read(self, source: ProfileSource, value: str) -> Reading:
-        """Read one sample of each line; lines count one thing, whatever its name."""
-        return Reading(Measure(), _records(source))
+        """Read one sample of each line; lines count samples, or the unit ``value``."""
+        return Reading(unit_measure(value), _records(source))
 
 
 def parse_collapsed(data: bytes) -> StackSamples:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 
 import pytest
 
@@ -66,6 +66,14 @@ def test_no_format_takes_what_another_one_wrote(name: str) -> None:
         if find_format(other, b"").recognises(ProfileSource.of(FILES[name]).head)
     ]
     assert set(takes) <= {name, "collapsed"}
+
+
+@every_file
+def test_no_format_ignores_a_value_that_a_file_does_not_have(name: str) -> None:
+    """perf's events are named as they come: there it counts nothing, and says what there is."""
+    with pytest.raises(ConfigError, match="has no value 'x'") if name != "perf" else nullcontext():
+        parsed = parse(find_format(name, b""), FILES[name], "x")
+        assert (parsed.samples, dict(parsed.left_out)) == (0, {"cpu-clock": 2})
 
 
 @pytest.mark.parametrize(
