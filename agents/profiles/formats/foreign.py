@@ -72,7 +72,7 @@ _TOOLS = (
         f"JSON of Firefox's profiler: {_SPEEDSCOPE}",
         keys="meta.processType | meta.stackwalk | format meta profileJSON",
     ),
-    _Tool(f"JSON of Firefox's profiler before version 64: {_SPEEDSCOPE}", keys="label duration markers"),
+    _Tool(f"JSON of Firefox's performance tool: {_SPEEDSCOPE}", keys="label duration markers"),
     _Tool(
         f"a timeline of Safari: {_SPEEDSCOPE}", keys="recording.instrumentTypes | recording.sampleStackTraces"
     ),
@@ -177,7 +177,7 @@ _TOOLS = (
     ),
     _Tool(
         "a report of Instruments: convert it by stackcollapse-instruments.pl",
-        text=r"\A(?:Running Time|Weight)\s+Self.*Symbol Name",
+        text=r"\A(?:(?:Running Time|Weight)\s+Self|Bytes Used\s+Count).*Symbol Name",
     ),
     _Tool(
         "XML of Instruments: convert it by inferno-collapse-xctrace",
