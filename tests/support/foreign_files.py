@@ -103,6 +103,8 @@ FOREIGN: dict[str, tuple[bytes, str]] = {
     "hprof's text": (b"JAVA PROFILE 1.0.1\nTRACE 3:\n\nCPU SAMPLES BEGIN (total = 9) x\n", "hprof"),
     "NYTProf": (b"NYTProf 5 0\n:basetime=1\n", "NYTProf"),
     "bcc": (b"Sampling at 49 Hertz of all threads by user + kernel stack.\n\n    f\n    3\n", "profile -f"),
+    "uniq -c": (b"     12 main;work\n      3 main;rest\n", "count in front"),
+    "phpspy": (b"0 f /srv/a.php:3\n1 main /srv/a.php:9\n\n0 g /srv/a.php:4\n", "stackcollapse-phpspy.pl"),
     "gdb": (b"#0  0x1f in f () from /lib/libc.so.6\n#1  0x2f in main () at a.c:3\n", "gdb"),
     "Prometheus": (b'up{job="a;b",host="c"} 1\nhits_total{path="/x;y"} 7\n', "Prometheus"),
     "Prometheus's comments": (b"# HELP up Is it up\n# TYPE up gauge\nup 1\n", "Prometheus"),

@@ -36,13 +36,19 @@ _MANY = 20
 _LEAST_NAMES = 0.7
 """Share of frames that have to be names where a file shows little else."""
 
+_LEAST_CODE = 0.4
+"""Share of frames that hold values from which a text is none of stacks."""
+
 _LONGEST_NAME = 1000
 _COMMENT = re.compile(r"(?:#|//)(?:\s|$)")
 _COUNT = re.compile(r"([0-9]{1,13})(\.[0-9]{0,40})?")  # bounded: Python refuses thousands of digits
 _ENCLOSED = re.compile(
     r"\s*\([^()]*\)|(?:process \d+:)?\"[^\"]*\"|(?<!operator)<[^<>]*>|\[[^\[\]]*\]|\{[^{}]*\}"
 )
-_NO_NAME = re.compile(r"[\s{}\"]|(?<!operator)(?<!operator<)<|\w=[\w/]")  # outside brackets: words or code
+_RUBY = re.compile(r"^(?:block|rescue|ensure) (?:\(\d+ levels\) )?in ")
+_NO_NAME = re.compile(r"[\s{}\"]|(?<!operator)(?<!operator<)<")  # outside brackets: words or code
+_ASSIGNED = re.compile(r"\w=[\w/]")
+_LOCATED = re.compile(r" \([^()]*\)$")
 _ALPHABETIC = re.compile(r"[^\W\d_]")
 
 
@@ -72,7 +78,7 @@ class CollapsedFormat:
             return b"\0" not in lines
         stacks = [record.stack for record in records if isinstance(record, Sample)]
         called = [stack for stack in stacks if len(stack) > 1 and not _is_prose(stack)]
-        if not called or not mostly_samples(records):
+        if not called or not mostly_samples(records) or _are_code(called):
             return False
         if len(records) < _FEW:
             return len(called) >= len(records) / 2 and _are_names(called)
@@ -114,16 +120,32 @@ def _is_prose(stack: Stack) -> bool:
     return all(frame[0].isspace() for frame in stack[1:])
 
 
+def _are_code(stacks: Sequence[Stack]) -> bool:
+    """Return whether many frames hold a value or half a block, as code, settings, queries and labels do."""
+    frames = [frame for stack in stacks for frame in stack]
+    code = [
+        frame
+        for frame in frames
+        if not _LOCATED.search(frame)
+        and (frame.count("{") != frame.count("}") or _ASSIGNED.search(_bare(frame)))
+    ]
+    return len(code) >= _LEAST_CODE * len(frames)
+
+
 def _are_names(stacks: Sequence[Stack]) -> bool:
     """Return whether seven of ten frames are names: one word, not of digits alone, and brackets."""
-    frames = [frame for stack in stacks for frame in stack]
-    names = [frame for frame in frames if _ALPHABETIC.search(frame) and not _NO_NAME.search(_bare(frame))]
+    frames = [(frame, _bare(frame)) for stack in stacks for frame in stack]
+    names = [frame for frame, bare in frames if not bare or _is_name(bare)]
     return len(names) >= _LEAST_NAMES * len(frames)
 
 
+def _is_name(bare: str) -> bool:
+    return bool(_ALPHABETIC.search(bare)) and not _NO_NAME.search(bare) and not _ASSIGNED.search(bare)
+
+
 def _bare(frame: str) -> str:
-    """Return a frame without what it has in brackets or quotes."""
-    bare, before = frame[:_LONGEST_NAME], ""
+    """Return a frame without what it has in brackets or quotes, and of Ruby's blocks."""
+    bare, before = _RUBY.sub("", frame[:_LONGEST_NAME]), ""
     while bare != before:
         bare, before = _ENCLOSED.sub("", bare), bare
     return bare

@@ -161,6 +161,10 @@ _TOOLS = (
         text=r"^TRACE START \[|^file-format: Blackfire|\A\[events\]\n",
     ),
     _Tool("the output of bpftrace: convert it by stackcollapse-bpftrace.pl", text=r"^@\w*\[$"),
+    _Tool(
+        "the output of phpspy: convert it by its stackcollapse-phpspy.pl",
+        text=r"\A0 \S+ \S+:-?\d+\n(?:1 \S+ \S+:-?\d+\n|\n|# )",
+    ),
     _Tool("the output of bcc's profile: `profile -f` writes stacks", text=r"^Sampling at \d+ Hertz of "),
     _Tool(
         "a call graph of pmcstat: convert it by stackcollapse-pmc.pl",
@@ -211,7 +215,11 @@ _TOOLS = (
     ),
     _Tool(
         "metrics of Graphite with tags, and no stacks",
-        lines=r"[^\s;]++(?:;[^\s;=]++=[^\s;]++)++ -?[\d.]+(?: -?\d+)?",
+        lines=r"[^\s;=]++(?:;[^\s;=]++=[^\s;]++)++ -?[\d.]+(?: -?\d+)?",
+    ),
+    _Tool(
+        "stacks with the count in front, as of `uniq -c`: put it behind each stack",
+        lines=r"\s*\d+\s+[^\s;][^;]*;.*\D",
     ),
     _Tool(
         "stacks with two counts each, as differences have: give the file of each side",

@@ -7,9 +7,10 @@ from functools import lru_cache
 from typing import NamedTuple
 
 _FRAME = re.compile(r"(?P<name>.+) \((?P<file>[^()]+?)(?::(?P<line>[1-9][0-9]{0,8}))?\)", re.DOTALL)
-_OTHER_SPELLINGS = (  # rbspy's, and that of Pyroscope's agents in Rust
+_OTHER_SPELLINGS = (  # rbspy's, that of Pyroscope's agents in Rust, and Pyflame's
     re.compile(r"(?P<name>.+) - (?P<file>[^:]+\.\w+):(?P<line>[0-9]{1,9})", re.DOTALL),
     re.compile(r"(?P<file>[^:]+\.\w+):(?P<line>[0-9]{1,9}) - (?P<name>.+)", re.DOTALL),
+    re.compile(r"(?P<file>[^:]+\.py):(?P<name>[^:]+):(?P<line>[0-9]{1,9})", re.DOTALL),
 )
 _FILE = re.compile(r".*[/\\].*|.*\.\w+|<.*>", re.DOTALL)
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
@@ -33,10 +34,10 @@ def join_frame(name: str, file: str = "", line: int = 0) -> str:
 def split_frame(frame: str) -> FrameParts:
     """Return the parts of a frame; what stands in the last brackets is a file only if it looks like one.
 
-    ``work - /a.rb:9`` and ``/a.rb:9 - work`` are frames with files, too.
+    ``work - /a.rb:9``, ``/a.rb:9 - work`` and ``/a.py:work:9`` are frames with files, too.
     """
     match = _FRAME.fullmatch(frame)
-    if not match and " - " in frame:
+    if not match and (" - " in frame or ".py:" in frame):
         others = (spelling.fullmatch(frame) for spelling in _OTHER_SPELLINGS)
         match = next(filter(None, others), None)
     if not match or not (match["line"] or _FILE.fullmatch(match["file"])):

@@ -25,15 +25,15 @@ _PERIOD = r"(?:(?P<period>\d{1,18})\s++)?"
 _EVENT = rf"{_PERIOD}(?P<event>[^\s\d]\S{{0,400}}?):(?=\s|$)(?P<rest>.*)"
 _TIME = rf"\d++\.\d++:\s*+(?:{_EVENT}|(?P<untyped>.*))"
 _HEADERS = tuple(  # the fields that `perf script -F` leaves in; possessive quantifiers keep matching linear
-    re.compile(pattern)
-    for pattern in (
-        rf"(?:{_PROCESS}{_CPU}{_FLAGS}|\[\d++\]\s++{_FLAGS})?{_TIME}",
-        rf"{_COMMAND}{_PROCESS}{_CPU}{_FLAGS}{_TIME}",
-        rf"{_COMMAND}{_PROCESS}{_CPU}{_FLAGS}{_EVENT}",
-        rf"{_COMMAND}(?:\[\d++\]\s++{_FLAGS})?{_TIME}",
-        rf"(?:{_PROCESS})?{_CPU}{_EVENT}",
-        rf"{_COMMAND}(?:\[\d++\]\s++{_FLAGS})?{_EVENT}",
-        rf"(?:{_COMMAND})?{_PROCESS}{_CPU}",
+    (re.compile(pattern), is_timed)
+    for pattern, is_timed in (
+        (rf"(?:{_PROCESS}{_CPU}{_FLAGS}|\[\d++\]\s++{_FLAGS})?{_TIME}", True),
+        (rf"{_COMMAND}{_PROCESS}{_CPU}{_FLAGS}{_TIME}", True),
+        (rf"{_COMMAND}{_PROCESS}{_CPU}{_FLAGS}{_EVENT}", True),
+        (rf"{_COMMAND}(?:\[\d++\]\s++{_FLAGS})?{_TIME}", True),
+        (rf"(?:{_PROCESS})?{_CPU}{_EVENT}", False),
+        (rf"{_COMMAND}(?:\[\d++\]\s++{_FLAGS})?{_EVENT}", False),
+        (rf"(?:{_COMMAND})?{_PROCESS}{_CPU}", False),
     )
 )
 _TIMED = r"\d+(?:/\d+)?\s+(?:\[\d+\]\s+)?\d+\.\d+:"
@@ -84,7 +84,7 @@ class PerfScriptFormat:
             (header := _header(line.strip()))
             and (
                 _SINGLE.fullmatch(f": {header.rest.strip()}") or _frame_of(following)
-                if header.is_event
+                if header.is_timed
                 else _is_surely_frame(following)
             )
             for line, following in zip(lines, [*lines[1:], ""], strict=True)
@@ -127,10 +127,10 @@ class _Header(NamedTuple):
     event: str
     period: int
     rest: str
-    is_event: bool  # whether it has a time or an event, and not a process alone
+    is_timed: bool  # whether it has a time, or an event of a process
 
 
-_NO_HEADER = _Header("", "", 0, "", is_event=False)
+_NO_HEADER = _Header("", "", 0, "", is_timed=False)
 
 
 def event_name(text: str) -> str:
@@ -221,13 +221,14 @@ def _begins_event(line: str) -> bool:
 
 def _header(line: str) -> _Header | None:
     """Return the fields of a header; None if it is none."""
-    match = next((match for pattern in _HEADERS if (match := pattern.fullmatch(line))), None)
+    matches = ((match, is_timed) for pattern, is_timed in _HEADERS if (match := pattern.fullmatch(line)))
+    match, is_timed = next(matches, (None, False))
     if match is None:
         return None
     fields = {name: text or "" for name, text in match.groupdict().items()}
     rest = fields.get("rest") or fields.get("untyped", "")
     event = event_name(fields.get("event", ""))
-    return _Header(fields.get("command", ""), event, int(fields.get("period") or 0), rest, "rest" in fields)
+    return _Header(fields.get("command", ""), event, int(fields.get("period") or 0), rest, is_timed)
 
 
 def _frames(lines: Sequence[str], rest: str) -> list[str] | None:

@@ -122,6 +122,13 @@ def test_every_shared_profile_is_read() -> None:
         pytest.param('{\n "version": 1.2,\n "raw": [\n  8,\n  1,\n "x": 3\n },\n', id="stackprof"),
         pytest.param("time total 7\nspace total 9\nall 16\nrest 3\n", id="no line with a caller"),
         pytest.param("a;b 3\nc;d 4\n" + "some words\n" * 3, id="more than a tenth is prose"),
+        pytest.param("a{color:red;margin:0 3\nb{top:0;left:0 4\n" * 6, id="CSS"),
+        pytest.param("for(i=0;i<3;i++) x[i]=a;b 5\n" * 6, id="C"),
+        pytest.param("UPDATE t SET a=1;COMMIT 12\n" * 6, id="SQL"),
+        pytest.param("cpu,host=a;b=c value=3 1711111111\n" * 6, id="Influx"),
+        pytest.param("a=1;b=2;c=3 12\n" * 6, id="cookies"),
+        pytest.param("===\n  Mode: cpu(1000)\n  Samples: 4 (0.00% miss rate)\n", id="stackprof's text"),
+        pytest.param("Elapsed: 12000 ms (wall)\n" * 3, id="no events of perf"),
     ],
 )
 def test_reports_of_other_tools_do_not_pass_for_collapsed_stacks(text: str) -> None:
@@ -181,6 +188,8 @@ def test_what_no_format_takes_is_refused_with_the_likeliest(text: str, likeliest
         pytest.param("A.total(Ljava/lang/String;I)V;A.f 3\n", id="signatures of the JVM"),
         pytest.param("f(int, char);a<b<c<d> > >::operator<<(a const&) 4\n", id="signatures of C++"),
         pytest.param("Foo#name=;<main>;{{closure}} 4\n", id="setters and closures"),
+        pytest.param("<main>;block in Foo#bar;Integer#times 3\n", id="Ruby's blocks"),
+        pytest.param("<0.38.0>;erlang:apply/2;lists:map/2 3\n", id="processes of the BEAM"),
         pytest.param("[libc.so.6];0x401136 4\n", id="no names"),
         pytest.param("#<Class:Order>.load;Order#total 7\n//api/cart;render 2\n", id="no comments"),
     ],

@@ -47,6 +47,7 @@ def test_parts_of_anything_join_to_it(frame: str) -> None:
         ("block in f - lib/a b.rb:12", "block in f"),
         ("cart.py:9 - total", "total (cart.py)"),
         ("lib/a.rb:9 - block in f", "block in f"),
+        ("/srv/a.py:work:9", "work (/srv/a.py)"),
     ],
 )
 def test_names_of_functions(frame: str, name: str) -> None:
