@@ -99,6 +99,9 @@ _TOOLS = (
         f"a report of Scalene, by lines and without stacks: {_PY_SPY}",
         keys="elapsed_time_sec | alloc_samples",
     ),
+    _Tool("a flame graph of Pyroscope: export its pprof", keys="flamebearer"),
+    _Tool("a tree of a flame graph: give the stacks that it was drawn from", keys="name value children"),
+    _Tool(f"a trace of Hermes: {_SPEEDSCOPE}", keys="stackFrames samples.sf"),
     _Tool(f"a file of DHAT, of memory: {_SAMPLER}", keys="dhatFileVersion"),
     _Tool(
         "a profile of GHC as JSON: run with `+RTS -p`, and convert that by inferno-collapse-ghcprof",
