@@ -139,7 +139,7 @@ class JfrFormat:
 
 @dataclass
 class _Start:
-    """The first chunks of a recording, the others, and of the first async-profiler's event and all counts."""
+    """The first chunks of a recording with async-profiler's event and their counts, and the other chunks."""
 
     held: deque[Chunk]
     others: Iterator[Chunk]
@@ -154,7 +154,7 @@ def _look_ahead(chunks: Iterator[Chunk], wanted: str) -> _Start:
     while wanted not in start.counts:
         try:
             chunk = next(chunks)
-            counts, event = chunk.counts(), _event_setting(chunk)
+            counts, event = chunk.counts, _event_setting(chunk)
         except StopIteration:
             break
         except Damaged as damage:
@@ -286,7 +286,7 @@ class _Reader:
 
     def _count_others(self, types: Collection[str]) -> None:
         """Count what is left out: other values, other events of the same, and samples that the JVM lost."""
-        for type_, count in self._chunk.counts().items():
+        for type_, count in self._chunk.counts.items():
             role = _role(type_, self._event)
             if role and type_ not in types:
                 self._left_out[role if role != self._choice.role else type_] += count

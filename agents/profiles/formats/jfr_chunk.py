@@ -112,8 +112,9 @@ class Chunk:
                     yield wanted[kind], position, None
             position += size
 
+    @cached_property
     def counts(self) -> Counter[str]:
-        """Return the number of events of each type by its name, without reading them."""
+        """The number of events of each type by its name, without reading them."""
         position, counts = HEADER.size, Counter[int]()
         while position < len(self._data):
             size, after = self._number(position)
