@@ -15,6 +15,7 @@ from agents.profiles.formats.base import (
     mostly_samples,
     unit_measure,
 )
+from agents.profiles.formats.frames import split_frame
 from agents.profiles.formats.source import ProfileSource, head_text, whole_lines
 from agents.profiles.formats.tally import count_samples
 
@@ -144,8 +145,8 @@ def _is_name(bare: str) -> bool:
 
 
 def _bare(frame: str) -> str:
-    """Return a frame without what it has in brackets or quotes, and of Ruby's blocks."""
-    bare, before = _RUBY.sub("", frame[:_LONGEST_NAME]), ""
+    """Return a frame's name without what it has in brackets or quotes, and the words of Ruby's blocks."""
+    bare, before = _RUBY.sub("", split_frame(frame[:_LONGEST_NAME]).name), ""
     while bare != before:
         bare, before = _ENCLOSED.sub("", bare), bare
     return bare
