@@ -37,7 +37,7 @@ def split_frame(frame: str) -> FrameParts:
     ``work - /a.rb:9``, ``/a.rb:9 - work`` and ``/a.py:work:9`` are frames with files, too.
     """
     match = _FRAME.fullmatch(frame)
-    if not match and (" - " in frame or ".py:" in frame):
+    if not match and len(frame) <= _LONGEST_CACHED and (" - " in frame or ".py:" in frame):
         others = (spelling.fullmatch(frame) for spelling in _OTHER_SPELLINGS)
         match = next(filter(None, others), None)
     if not match or not (match["line"] or _FILE.fullmatch(match["file"])):

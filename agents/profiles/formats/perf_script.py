@@ -160,15 +160,18 @@ def _has_no_headers(lines: Sequence[str]) -> bool:
     """
     frames = [line for line in lines if line.strip() and line[0] != "#"]
     return any(map(_is_surely_frame, frames)) and all(
-        line[0] == "\t" and _frame_of(line) is not None for line in frames
+        line[0] == "\t" and _LONG_ADDRESS.match(line) and _frame_of(line) is not None for line in frames
     )
 
 
 def _is_surely_frame(line: str) -> bool:
-    """Return whether a line is a frame by itself: with its binary, in perf's columns, or hexadecimal."""
+    """Return whether a line is a frame by itself: of a binary's path, in perf's columns, or hexadecimal."""
+    match = _FRAME.fullmatch(line)
+    if match and match["object"].startswith(("/", "[")):
+        return True
     if not _LONG_ADDRESS.match(line) or _frame_of(line) is None:
         return False
-    return bool(_FRAME.fullmatch(line) or _COLUMNS.match(line) or _HEXADECIMAL.match(line))
+    return bool(match or _COLUMNS.match(line) or _HEXADECIMAL.match(line))
 
 
 def _records(source: ProfileSource, wanted: _Wanted, left_out: Counter[str]) -> Iterator[Record]:

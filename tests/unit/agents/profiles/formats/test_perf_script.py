@@ -85,6 +85,7 @@ def test_headers(header: str) -> None:
 def test_headers_without_some_of_their_fields(header: str, root: tuple[str, ...]) -> None:
     assert stacks_of("\t 401000 f (/bin/app)\n", header=header) == {(*root, "f"): 1}
     assert PerfScriptFormat().recognises(f"{header}\t 401000 f (/bin/app)\n\n".encode())
+    assert PerfScriptFormat().recognises(f"{header}\t 1f f (/bin/app)\n\n".encode())
 
 
 def test_events_add_up_and_those_without_frames_are_counted_apart() -> None:
