@@ -46,7 +46,7 @@ _COUNT = re.compile(r"([0-9]{1,13})(\.[0-9]{0,40})?")  # bounded: Python refuses
 _ENCLOSED = re.compile(
     r"\s*\([^()]*\)|(?:process \d+:)?\"[^\"]*\"|(?<!operator)<[^<>]*>|\[[^\[\]]*\]|\{[^{}]*\}"
 )
-_RUBY = re.compile(r"^(?:block|rescue|ensure) (?:\(\d+ levels\) )?in ")
+_SPACED = re.compile(r"^(?:block|rescue|ensure) (?:\(\d+ levels\) )?in |\boperator (?=new|delete)")
 _NO_NAME = re.compile(r"[\s{}\"]|(?<!operator)(?<!operator<)<")  # outside brackets: words or code
 _ASSIGNED = re.compile(r"\w=[\w/]")
 _LOCATED = re.compile(r" \([^()]*\)$")
@@ -145,8 +145,8 @@ def _is_name(bare: str) -> bool:
 
 
 def _bare(frame: str) -> str:
-    """Return a frame's name without what it has in brackets or quotes, and the words of Ruby's blocks."""
-    bare, before = _RUBY.sub("", split_frame(frame[:_LONGEST_NAME]).name), ""
+    """Return a frame's name without what it has in brackets or quotes, and spaces that names have."""
+    bare, before = _SPACED.sub("", split_frame(frame[:_LONGEST_NAME]).name), ""
     while bare != before:
         bare, before = _ENCLOSED.sub("", bare), bare
     return bare

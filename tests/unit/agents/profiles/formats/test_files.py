@@ -189,6 +189,7 @@ def test_what_no_format_takes_is_refused_with_the_likeliest(text: str, likeliest
         pytest.param("f(int, char);a<b<c<d> > >::operator<<(a const&) 4\n", id="signatures of C++"),
         pytest.param("Foo#name=;<main>;{{closure}} 4\n", id="setters and closures"),
         pytest.param("<main>;block in Foo#bar;Integer#times 3\n", id="Ruby's blocks"),
+        pytest.param("main;operator new(unsigned long) 3\n", id="operators of C++"),
         pytest.param("<main> - /a.rb:9;block in f - lib/b.rb:12 3\n", id="rbspy"),
         pytest.param("/srv/a.py:3 - main;/srv/a.py:9 - f 3\n", id="Pyroscope's agents"),
         pytest.param("<0.38.0>;erlang:apply/2;lists:map/2 3\n", id="processes of the BEAM"),
