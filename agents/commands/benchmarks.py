@@ -16,6 +16,7 @@ from pipeline.commands.request import argument, json_option, option, takes
 from pipeline.commands.tables import print_json_lines, print_table, text_columns
 from pipeline.commands.terminal import print_note
 from pipeline.files.listing import listed
+from pipeline.files.values import pairs
 from pipeline.model.errors import ConfigError
 from pipeline.model.units import counted
 
@@ -50,6 +51,13 @@ class _Suspects:
     commits: Sequence[Commit]  # the same with author and title, where there is a repository
 
 
+def _directions(values: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    for metric, direction in pairs(values):
+        if direction not in ("higher", "lower"):
+            raise ValueError(f"should be METRIC=higher or METRIC=lower, not {metric}={direction}")
+    return pairs(values)
+
+
 @benchmarks.command(name="watch", epilog=_EXAMPLES)
 @takes
 def watch(
@@ -72,18 +80,28 @@ def watch(
         help="Judge results together that differ in this label, such as host_name; without it, each of its "
         "values has series of its own.",
     ),
+    better: tuple[tuple[str, str], ...] = option(
+        multiple=True,
+        metavar="METRIC=higher|lower",
+        parse=_directions,
+        help="Direction in which a metric improves where its unit does not say it; METRIC is a unit or a "
+        "benchmark's name, as in hits=higher.",
+    ),
     as_json: bool = json_option("a change"),
 ) -> int:
     """Find the commits that made benchmarks slower or faster, for good.
 
-    PATH is a file of results, or a folder that holds some: of pytest-benchmark, Google Benchmark, JMH,
-    hyperfine, asv, criterion (estimates.json, cargo-criterion, critcmp), Go (go test -bench), or in bencher
-    format. A file's commit is what it says, or else a commit's id in its name or a folder's. Several files of
-    one commit are repetitions. Without --repo or --in-order, commits are in the order of the times that files
-    say, of the numbers in their names, or as given if that is not alphabetical; else the command ends.
+    PATH is a file of results, or a folder that holds some: of pytest-benchmark, asv, pyperf, Google
+    Benchmark, JMH, BenchmarkDotNet, vitest, benchmark.js, hyperfine, criterion (estimates.json,
+    cargo-criterion, critcmp), Go (go test -bench), in bencher format, or a history of
+    github-action-benchmark. A file's commit is what it says, or else a commit's id in its name or a folder's.
+    Several files of one commit are repetitions. Without --repo or --in-order, commits are in the order of the
+    times that files say, of the numbers in their names, or as given if that is not alphabetical; else the
+    command ends.
 
     Results are compared with those of the same machine, environment, interpreter, package, mode and version,
-    as far as the format says them.
+    as far as the format says them. A metric is judged if it is known whether more of it is better: of times,
+    memory and rates it is, of others --better says it.
 
     Each benchmark is a series over commits; single outliers are passed over, and eight commits are the fewest
     in which a change is seen. What lies between the last commit with the old level and the first with the new
@@ -91,7 +109,7 @@ def watch(
 
     Exit code: 0, 1 if a benchmark got worse, 2 on bad usage or bad files.
     """
-    from agents.experiments.benchmarks import arrange, find_changes, read_results
+    from agents.experiments.benchmarks import Better, arrange, find_changes, read_results
 
     if repo and in_order:
         raise click.UsageError("--in-order: --repo gives the order")
@@ -100,20 +118,24 @@ def watch(
         task = progress.add_task("reading results", total=None)
         reading = read_results(paths, lambda: progress.advance(task))
     history = arrange(
-        reading.runs, [commit.sha for commit in commits], in_order=in_order, across=frozenset(across)
+        reading.runs,
+        [commit.sha for commit in commits],
+        in_order=in_order,
+        across=frozenset(across),
+        directions={metric: Better(direction) for metric, direction in better},
     )
     left_out = _left_out(reading, history, last)
     if repo:
         left_out |= _unlisted(history, reading, branch, is_shallow=is_shallow)
-    _print_left_out(left_out, history, last)
+    _print_left_out(left_out, reading, history, last)
     if history.order.basis == "given" and not in_order and len(history.commits) > 1:
         print_note("commits are in the order in which files are given; --repo has theirs")
     if history.order.is_disputed:
         print_note(
             "commits are ordered by the times of runs; numbers in names say otherwise (--repo decides)"
         )
-    if reading.dirty:
-        print_note(f"{counted(reading.dirty, 'file')} measured with changes that were not committed")
+    for remark, count in reading.remarks.items():
+        print_note(f"{counted(count, 'file')} {_REMARKS[remark]}")
     changes = find_changes(history.series, alpha=alpha, threshold=threshold)
     if last:
         changes = [change for change in changes if change.last >= len(history.commits) - last]
@@ -142,14 +164,19 @@ _BASES = {
 }
 """What orders commits, by its name in JSON."""
 
+_REMARKS = {
+    "dirty": "measured with changes that were not committed, and used where a commit has no other result",
+    "repetitions": "that say no package: results of one name are taken for repetitions of one benchmark",
+}
+"""What is said of files, by its name."""
+
 _THINGS = {
-    "files": ("file", " without results"),
     "invalid": ("record", " without a measurement"),
     "failed": ("run", " that failed"),
-    "skipped": ("benchmark", " that was skipped"),
+    "skipped": ("skipped benchmark", ""),
     "aggregate": ("aggregate", " that no level is made of"),
     "baseline": ("result", " of an earlier run (criterion's baselines and ratios)"),
-    "ambiguous": ("result", " of a name that several benchmarks of one file share"),
+    "ambiguous": ("result", " whose name several benchmarks of one file share, or may share"),
     "commits": ("commit", " that the branch does not have"),
 }
 """What is passed over, by its name in JSON."""
@@ -157,11 +184,13 @@ _THINGS = {
 
 def _left_out(reading: RunsReading, history: BenchmarkHistory, last: int | None) -> dict[str, int]:
     """Return how many files, entries and series are not judged, by reason, without zeros."""
-    from agents.experiments.benchmarks import LEAST_COMMITS, is_judged
+    from agents.experiments.benchmarks import LEAST_COMMITS, is_judged, is_long
 
     ended = min(last or LEAST_COMMITS // 2, len(history.commits))  # a renamed benchmark ends, too
-    counts = {"files": len(reading.unknown), **{str(key): count for key, count in reading.left_out.items()}}
-    counts["short_series"] = sum(not is_judged(series) for series in history.series)
+    counts = {"files": len(reading.unknown) + sum(map(len, reading.foreign.values()))}
+    counts |= {str(key): count for key, count in reading.left_out.items()}
+    counts["short_series"] = sum(not is_long(series) for series in history.series)
+    counts["undirected_series"] = sum(is_long(series) and not is_judged(series) for series in history.series)
     counts["ended_series"] = sum(bool(np.isnan(series.levels[-ended:]).all()) for series in history.series)
     return {name: count for name, count in counts.items() if count}
 
@@ -190,14 +219,21 @@ def _unlisted(
     return {"commits": total - have} if have < total else {}
 
 
-def _print_left_out(left_out: Mapping[str, int], history: BenchmarkHistory, last: int | None) -> None:
+def _print_left_out(
+    left_out: Mapping[str, int], reading: RunsReading, history: BenchmarkHistory, last: int | None
+) -> None:
     """Print what is not judged, and why.
 
     Raises:
-        ConfigError: the history is long enough, but no series is: nothing can be said of it.
+        ConfigError: the history is long enough, but no series is judged: nothing can be said of it.
     """
-    from agents.experiments.benchmarks import LEAST_COMMITS, changed_labels
+    from agents.experiments.benchmarks import LEAST_COMMITS, changed_labels, is_judged, is_long
 
+    if reading.unknown:
+        names = listed([*dict.fromkeys(path.name for path in reading.unknown)])
+        print_note(f"passed over {counted(len(reading.unknown), 'file')} without results: {names}")
+    for report, paths in reading.foreign.items():
+        print_note(f"passed over {counted(len(paths), 'file')} of {report.name}: {report.remedy}")
     for name, (thing, rest) in _THINGS.items():
         if name in left_out:
             print_note(f"passed over {counted(left_out[name], thing)}{rest}")
@@ -206,9 +242,20 @@ def _print_left_out(left_out: Mapping[str, int], history: BenchmarkHistory, last
     why = f"results that differ in {listed(labels)} are series of their own (--across LABEL joins them)"
     if short == total and commits >= LEAST_COMMITS:
         reason = f"no series has {LEAST_COMMITS} of {commits:,} commits"
-        raise ConfigError(f"{reason}: {why}" if labels else reason)
+        raise ConfigError(f"{reason}: {why if labels else 'names of benchmarks differ'}")
     if labels:
         print_note(f"{why}, and no change between them is judged")
+    if undirected := left_out.get("undirected_series"):
+        metrics = dict.fromkeys(
+            item.unit or item.name for item in history.series if is_long(item) and not is_judged(item)
+        )
+        reason = (
+            f"{undirected:,} of {total:,} series not judged: it is not known whether more of "
+            f"{listed([*metrics])} is better (--better {next(iter(metrics))}=higher, or =lower)"
+        )
+        if undirected + short == total:
+            raise ConfigError(reason)
+        print_note(reason)
     if short:
         print_note(f"{short:,} of {total:,} series not judged, with fewer than {LEAST_COMMITS} commits")
     if ended := left_out.get("ended_series"):

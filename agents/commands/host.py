@@ -7,12 +7,11 @@ from pathlib import Path
 
 import click
 
-from agents.commands.options import host_option
+from agents.commands.options import host_option, metrics_option
 from agents.publishing.broker import quiet_client
 from pipeline.commands.options import settings_options
 from pipeline.commands.request import option, takes
 from pipeline.commands.terminal import print_lines
-from pipeline.files.values import address_of
 from pipeline.kafka import bootstrap_servers
 from pipeline.model.clock import system_clock
 from pipeline.settings.config import Settings
@@ -43,11 +42,7 @@ def host(
         "that serves a fleet's rules (docs/fleet.md).",
     ),
     listed: bool = option(flag="--list", help="Show which processes would be sampled now, and end."),
-    metrics: tuple[str, int] | None = option(
-        parse=address_of,
-        metavar="HOST:PORT",
-        help="Address for Prometheus (GET /metrics); port 0 takes a free one.",
-    ),
+    metrics: tuple[str, int] | None = metrics_option,
     spool: Path | None = option(
         metavar="FOLDER",
         help="Folder for messages that do not fit into memory, instead of spool in the rules.",

@@ -11,11 +11,17 @@ from contextlib import nullcontext
 from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, available_timezones
 
 import click
 
-from agents.commands.options import agent_settings, host_option, release_option, service_option
+from agents.commands.options import (
+    agent_settings,
+    host_option,
+    metrics_option,
+    release_option,
+    service_option,
+)
 from agents.publishing.broker import check_broker, connect, publish_once, quiet_client
 from agents.publishing.publisher import BackgroundPublisher
 from pipeline.commands.request import FILE, argument, option, takes
@@ -56,10 +62,11 @@ def _lateness(text: str) -> float:
 
 
 def _zone(text: str) -> tzinfo:
-    try:
-        return ZoneInfo(text) if text != "UTC" else UTC
-    except (OSError, KeyError, ValueError):
-        raise ValueError("should be a time zone such as Europe/Berlin") from None
+    if text == "UTC":
+        return UTC
+    if text not in available_timezones():  # those that count leap seconds are not
+        raise ValueError("should be a time zone such as Europe/Berlin")
+    return ZoneInfo(text)
 
 
 @click.command(epilog=_EXAMPLES)
@@ -72,14 +79,15 @@ def logs(
     format_: str = option(
         "auto",
         metavar="FORMAT",
-        help="Format: auto, common, combined, json, w3c, alb, envoy, gin, haproxy, traefik, or the format "
-        "that nginx, Apache, gunicorn, Envoy or morgan is configured with.",
+        help="Format: auto, common, combined, json, logfmt, ltsv, w3c, alb, envoy, gin, haproxy, s3, squid, "
+        "traefik, or the format that nginx, Apache, gunicorn, HAProxy, Envoy, morgan, Tomcat or Undertow is "
+        "configured with.",
     ),
     keys: tuple[tuple[str, str], ...] = option(
         flag="--key",
         parse=pairs,
         metavar="WHAT=KEY",
-        help="JSON key of time, request, method, target, status or duration.",
+        help="Key of time, request, method, target, status or duration in JSON, logfmt or LTSV.",
     ),
     duration_unit: str | None = option(
         choices=("s", "ms", "us", "ns"),
@@ -117,6 +125,7 @@ def logs(
         kind=FILE,
         help="File in which --follow keeps its position and open periods; without it a restart begins anew.",
     ),
+    metrics: tuple[str, int] | None = metrics_option,
     settings: Settings = agent_settings,
 ) -> None:
     """Count the requests of access logs by type and period, and publish that.
@@ -126,8 +135,7 @@ def logs(
     With --state, --follow goes on after a restart where it was, through rotation, and counts each line once.
     What could not be read is counted, and said at the end; if that is every line, the exit code is 2.
     """
-    from agents.logs import RequestTypes, TallyOptions, line_format
-    from agents.logs.log_file import first_line
+    from agents.logs import RequestTypes, TallyOptions, line_format, typical_line
     from agents.logs.log_follower import Counting
     from agents.logs.state_file import StateFile
 
@@ -135,8 +143,9 @@ def logs(
         raise click.UsageError("--follow: takes one file")
     if follow and table:
         raise click.UsageError("--follow and --table: choose one")
-    if state_file and not follow:
-        raise click.UsageError("--state is for --follow")
+    for name, given in (("--state", state_file), ("--metrics", metrics)):
+        if given and not follow:
+            raise click.UsageError(f"{name} is for --follow")
     if state_file:
         check_outputs({"--state": state_file}, files)
     if table:
@@ -155,7 +164,7 @@ def logs(
     )
 
     def format_of(head: Sequence[str]) -> LineFormat:
-        return line_format(format_, first_line(head), dict(keys), duration_unit or "")
+        return line_format(format_, typical_line(head), dict(keys), duration_unit or "")
 
     counting = Counting(options, RequestTypes(rules, most), format_of)
     if table:
@@ -164,7 +173,7 @@ def logs(
         state = None
         if state_file:
             state = StateFile(state_file, service=service, log=files[0], period_s=period_s)
-        tally = _follow(files[0], settings, counting, state)
+        tally = _follow(files[0], settings, counting, state, metrics)
     else:
         tally = _import(files, settings, counting)
     print_lines([tally.summary()])
@@ -172,9 +181,8 @@ def logs(
 
 def _check(tally: RequestTally, path: Path) -> None:
     """Refuse a log of which not a single line could be read."""
-    if tally.omissions.invalid and not tally.requests + tally.omissions.late:
-        why = tally.omissions.wrong_time or "is --format right?"
-        raise ConfigError(f"{path}: no line could be read ({tally.omissions.invalid:,}): {why}")
+    if refusal := tally.refusal():
+        raise ConfigError(f"{path}: {refusal}")
 
 
 def _check_latency(tally: RequestTally, counting: Counting) -> None:
@@ -227,10 +235,18 @@ def _write_table(files: Sequence[Path], path: Path, counting: Counting) -> Reque
     return tally
 
 
-def _follow(path: Path, settings: Settings, counting: Counting, state: StateFile | None) -> RequestTally:
+def _follow(
+    path: Path,
+    settings: Settings,
+    counting: Counting,
+    state: StateFile | None,
+    metrics: tuple[str, int] | None,
+) -> RequestTally:
     """Publish the requests that are appended to a file, until SIGINT or SIGTERM."""
     from agents.logs.log_follower import LogFollower
+    from agents.publishing.delivery_metrics import delivery_samples
     from agents.publishing.message_queue import MessageQueue, Overflow
+    from agents.publishing.page import metrics_page
 
     check_broker(settings)
     topics = settings.read_topics()
@@ -240,9 +256,15 @@ def _follow(path: Path, settings: Settings, counting: Counting, state: StateFile
         follower = LogFollower(path, counting, state, outbox, publisher.offer)
         publisher.start()
         try:
-            while not stop.is_set():
-                if not follower.step(system_clock()):
-                    stop.wait(POLL_S)
+            with metrics_page(
+                lambda: [*follower.samples(), *delivery_samples(publisher.delivery)],
+                metrics,
+                settings.token,
+                problem=follower.problem,
+            ):
+                while not stop.is_set():
+                    if not follower.step(system_clock()):
+                        stop.wait(POLL_S)
             follower.step(system_clock())  # what was written before the end
         finally:
             delivery = publisher.close(CLOSE_S)

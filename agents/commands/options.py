@@ -6,7 +6,7 @@ import re
 
 from pipeline.commands.options import settings_options
 from pipeline.commands.request import option
-from pipeline.files.values import duration_s_of, service_name
+from pipeline.files.values import address_of, duration_s_of, service_name
 from pipeline.messages.fields import MAX_NAME
 
 _HOST = re.compile(r"\S{1,400}")
@@ -52,6 +52,11 @@ def reader_names(readers: tuple[str, ...]) -> tuple[str, ...]:
 
 service_option = option(parse=service_name, help="Service that the samples belong to.")
 host_option = option(parse=_host, help="Host (default: this machine's name).")
+metrics_option = option(
+    parse=address_of,
+    metavar="HOST:PORT",
+    help="Address of GET /metrics, for Prometheus, and /healthz; port 0 takes a free one.",
+)
 release_option = option("", parse=_text, help="Release that runs, such as a version or commit.")
 labels_option = option(
     flag="--label",

@@ -6,6 +6,7 @@ are taken, not that the broker has their points.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -40,6 +41,8 @@ from pipeline.model import Outgoing
 from pipeline.model.errors import InvalidMessage
 from pipeline.telemetry.metrics import GATEWAY_READINGS, Sample
 
+log = logging.getLogger(__name__)
+
 MAX_FAMILIES = 100_000
 """Most metrics whose metadata of remote write 1.0 is remembered."""
 
@@ -65,7 +68,9 @@ class ServiceMetrics:
         )
 
     def complete(self, now: float) -> list[Outgoing]:
-        """Return messages of the intervals that are complete."""
+        """Return messages of the intervals that are complete, and log which metrics have no rate."""
+        for note in self._conversion.notes():
+            log.warning("%s", note)
         return [
             Outgoing("metrics", f"{points.service}/{points.metric}", encode_metric_points(points))
             for points in self._conversion.close(now)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from agents.host.fleet.status import ServiceDemand
+from agents.publishing.delivery_metrics import delivery_samples
 from agents.publishing.pending import Tally
 from agents.publishing.publisher import Delivery
 from pipeline.telemetry import metrics as telemetry
@@ -58,17 +59,13 @@ class HostNumbers:
             for service, rate_hz in state.rates_hz.items():
                 shown = self._services.of(service)
                 rates[shown] = max(rate_hz, rates.get(shown, 0.0))
-        delivery = state.delivery
         rows: list[Sample] = [
             (telemetry.AGENT_PROCESSES, {"state": name}, count) for name, count in state.processes.items()
         ]
         rows += [(telemetry.AGENT_SAMPLES, {"service": name}, count) for name, count in counted.items()]
         rows += [(telemetry.AGENT_RATE_HZ, {"service": name}, rate) for name, rate in rates.items()]
         rows += [(telemetry.AGENT_COST, {}, state.cost_share), (telemetry.AGENT_BUDGET, {}, state.budget)]
-        for outcome, tally in (("published", delivery.published), ("dropped", delivery.dropped)):
-            rows.append((telemetry.AGENT_MESSAGES, {"outcome": outcome}, tally.messages))
-        rows.append((telemetry.AGENT_WAITING, {}, delivery.unsent.messages))
-        return [*rows, (telemetry.AGENT_SPOOL, {}, state.spooled_bytes)]
+        return [*rows, *delivery_samples(state.delivery), (telemetry.AGENT_SPOOL, {}, state.spooled_bytes)]
 
 
 def summary(state: AgentState) -> str:

@@ -21,6 +21,7 @@ from agents.host.rules_file import HostConfig
 from agents.host.rules_source import FileRules, GatewayRules, RulesSource
 from agents.publishing.broker import check_broker, connect
 from agents.publishing.message_queue import MessageQueue
+from agents.publishing.page import metrics_page
 from agents.publishing.publisher import BackgroundPublisher, report_delivery
 from agents.publishing.spool import Spool
 from agents.sampling.agent import FLUSH_S, MAX_WAITING, OVERHEAD_BYTES
@@ -120,7 +121,7 @@ def run_host_agent(options: HostOptions, settings: Settings, topics: Topics, *, 
         def state() -> AgentState:
             return agent.state(publisher.delivery, outbox.spooled_bytes)
 
-        with _page(options, settings, agent):
+        with metrics_page(agent.numbers.samples, options.metrics, settings.token):
             publisher.start()
             try:
                 _Loop(agent, config, source, signals, state, clock).run()
@@ -219,15 +220,3 @@ def message_queue(config: HostConfig, spool: Path | None) -> MessageQueue:
     folder = spool or config.spool
     on_disk = Spool(folder, config.spool_bytes) if folder else None
     return MessageQueue(max_messages=MAX_WAITING, max_bytes=config.buffer_bytes, spool=on_disk)
-
-
-@contextlib.contextmanager
-def _page(options: HostOptions, settings: Settings, agent: HostAgent) -> Iterator[None]:
-    if options.metrics is None:
-        yield
-        return
-    from agents.host.page import metrics_page  # imports aiohttp, which only the page needs
-
-    with metrics_page(agent.numbers.samples, *options.metrics, settings.token) as url:
-        log.info("metrics: %s", url)
-        yield

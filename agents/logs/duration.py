@@ -6,17 +6,12 @@ import math
 import re
 from enum import IntEnum
 
-UNITS_S = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
-"""Units that a field may have, in seconds."""
+from pipeline.model.units import TIME_UNITS, UNIT_S
 
-_SPELLINGS = {
-    "s": "s sec secs second seconds",
-    "ms": "ms msec msecs milli millis millisecond milliseconds",
-    "us": "us µs μs usec usecs micro micros microsecond microseconds",
-    "ns": "ns nsec nsecs nano nanos nanosecond nanoseconds",
-}
-_UNITS = {spelling: unit for unit, spellings in _SPELLINGS.items() for spelling in spellings.split()}
-_SECONDS = {"h": 3600.0, "m": 60.0} | {spelling: UNITS_S[unit] for spelling, unit in _UNITS.items()}
+_WORDS = {spelling: unit for spelling, unit in TIME_UNITS.items() if UNIT_S[unit] <= 1}
+"""Units that a field may have: no server writes bare numbers of minutes."""
+
+_SECONDS = {spelling: UNIT_S[unit] for spelling, unit in TIME_UNITS.items()}
 
 _NUMBER = r"\d+(?:\.\d*)?(?:[eE][+-]?\d+)?"
 _BARE = re.compile(_NUMBER, re.ASCII)
@@ -46,12 +41,12 @@ class NoDuration(IntEnum):
 def unit_of_key(key: str) -> str:
     """Return the unit at the end of a name such as ``took_ms`` or ``elapsedMillis``, else empty."""
     match = _KEY.fullmatch(key[-_MAX_KEY:])
-    return _UNITS.get(match[1].lower(), "") if match else ""
+    return _WORDS.get(match[1].lower(), "") if match else ""
 
 
 def unit_of_word(word: str) -> str:
     """Return the unit that a word such as ``ms`` or ``microseconds`` means, else empty."""
-    return _UNITS.get(word.lower(), "")
+    return _WORDS.get(word.lower(), "")
 
 
 def read_duration(text: str, unit: str) -> float | NoDuration:
@@ -63,14 +58,14 @@ def read_duration(text: str, unit: str) -> float | NoDuration:
 
     Args:
         text: As the server wrote it.
-        unit: One of UNITS_S, of a number without a unit; empty if it is not known.
+        unit: Of a number without a unit: s, ms, us or ns; empty if it is not known.
     """
     if (simple := _SIMPLE.fullmatch(text)) and (factor := _SECONDS.get(simple[2] or unit)):
         return _checked(float(simple[1]) * factor)
     match = _ENDING.fullmatch(text.strip())
     assert match
     numbers, ending = match.groups()
-    unit = _UNITS.get(ending.lower(), "") if ending else unit
+    unit = _WORDS.get(ending.lower(), "") if ending else unit
     parts = _SEPARATOR.split(numbers)
     is_empty = not any(part.strip("-") for part in parts)
     if "-1" in parts or (is_empty and (numbers or ending.lower() in _MISSING)):
@@ -79,7 +74,7 @@ def read_duration(text: str, unit: str) -> float | NoDuration:
     if all((_DECIMAL if len(parts) > 1 else _BARE).fullmatch(part) for part in numerals):
         total = sum(map(float, numerals))
         if unit or not total:
-            return _checked(total * UNITS_S.get(unit, 1.0))
+            return _checked(total * UNIT_S.get(unit, 1.0))
         if not ending:
             return NoDuration.UNITLESS
     return _composed(text.strip())

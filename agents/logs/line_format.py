@@ -1,105 +1,55 @@
 """Formats of access logs: the time, request, status and duration of a line.
 
-Known are the common and the combined format, the standard formats of some servers, the notations of nginx
-(``log_format``), Apache (``LogFormat``), gunicorn, Envoy and morgan, W3C's with its ``#Fields``, and JSON, an
-object a line. The unit of a duration is that of the server's field; where nothing says the unit it is empty.
+Known are the common and the combined format, and the standard formats and the notations of the servers in
+``notations``, W3C's with its ``#Fields``, logfmt, Heroku's router among it, LTSV, and JSON, an object a
+line. The unit of a duration is that of the server's field; where nothing says the unit it is empty.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from agents.logs.duration import unit_of_word
-from agents.logs.json_lines import JsonLines
+from agents.logs.foreign_lines import explain_line
+from agents.logs.keyed_lines import KeyedLines, read_object
+from agents.logs.logfmt import logfmt_pairs, ltsv_pairs
+from agents.logs.notations import COMMON, LIST, NOTATIONS, QUOTED, SERVERS, UNREADABLE, Notation
 from agents.logs.w3c_lines import NOTHING, W3cLines
 from pipeline.model.errors import ConfigError
 
-__all__ = ["NAMES", "NOTHING", "Fields", "LineFormat", "Parse", "line_format"]
+__all__ = ["NAMES", "NOTHING", "Fields", "LineFormat", "Parse", "line_format", "typical_line"]
 
 Fields = tuple[str, str, str, str]
 """Texts of time, request (method and target), status and duration; empty where the line has none."""
 
 Parse = Callable[[str], Fields | None]
 
-_QUOTED = r'[^"]*(?:\\"[^"]*)*'
-"""Pattern of a quoted text: Apache puts a backslash before a quote inside."""
+NAMES = ("auto", "common", "combined", "json", "logfmt", "ltsv", "w3c", *SERVERS)
 
-_REQUEST = rf'"(?P<request>{_QUOTED})"'
-_COMMON = rf"[^\[]*\[(?P<time>[^\]]+)\] {_REQUEST} (?P<status>\d{{3}})\b"
+_NOTHING = ("", "")
+_CSV_LIST = r"(?>[^ ,]*(?:(?:, | : )[^ ,]*)*)"
+"""Pattern of a list where commas without a space separate the variables."""
 
-_SERVERS: Mapping[str, tuple[str, str]] = {
-    "alb": (
-        r"(?:[a-z0-9]+ )?(?P<time>\d{4}-\d\d-\d\dT[\d:.]+Z) \S+ \S+ \S+ "
-        rf"(?P<duration>-?[\d.]+ -?[\d.]+ -?[\d.]+) (?P<status>\d{{3}}|-) \S+ \S+ \S+ {_REQUEST}",
-        "s",
-    ),
-    "envoy": (
-        rf"\[(?P<time>\d{{4}}-[^\]]+)\] {_REQUEST} (?P<status>\d+) \S+ "
-        rf'(?:\S+ \S+ "{_QUOTED}" )?\d+ \d+ (?P<duration>\d+) (?:\d+|-) "',
-        "ms",
-    ),
-    "gin": (
-        r"\[GIN\] (?P<time>\d{4}/\d\d/\d\d - [\d:]+) \|\s*(?P<status>\d{3}) \|(?P<duration>[^|]*)\|"
-        r'[^|]*\|\s*(?P<method>[A-Z]+)\s+"?(?P<target>[^"\s]+)',
-        "",
-    ),
-    "haproxy": (
-        r".*?\[(?P<time>\d\d/[A-Z][a-z]{2}/\d{4}:[\d:.]+)\] \S+ \S+ "
-        r'(?:-?\d+/){4}(?P<duration>[-+]?\d+) (?P<status>-?\d+) [^"]*"(?P<request>[^"]*)',
-        "ms",
-    ),
-    "traefik": (
-        rf'{_COMMON} (?:\d+|-) "{_QUOTED}" "{_QUOTED}" (?:\d+|-) "{_QUOTED}" "{_QUOTED}" (?P<duration>\d+ms)',
-        "ms",
-    ),
-}
-"""Standard formats of servers: pattern, and the unit of their durations.
-
-Sources: Amazon's "Access logs for your Application Load Balancer", Envoy's "Default format string" (Istio's
-has three fields more), gin's ``LogFormatter``, HAProxy's manual 8.2.3, and Traefik's "Common Log Format".
-"""
-
-NAMES = ("auto", "common", "combined", "json", "w3c", *_SERVERS)
-
-Meaning = tuple[str, str]
-"""What a variable says, and the unit of a duration; empty if nothing that is read."""
-
-_NOTHING: Meaning = ("", "")
-
-
-@dataclass(frozen=True, slots=True)
-class _Notation:
-    """Variables of a server's configuration.
-
-    Attributes:
-        variable: Pattern of a variable.
-        marks: Pattern that only formats in this notation have.
-        meanings: By the name of the variable; of several durations the one that stands first here counts.
-        name: Returns the name of a variable that was matched.
-        bracketed: Variables that the server writes in brackets.
-        spaced: Pattern of the values that have spaces inside, by the pattern of the variables' names.
-    """
-
-    marks: re.Pattern[str]
-    variable: re.Pattern[str]
-    meanings: Mapping[str, Meaning]
-    name: Callable[[re.Match[str]], str] = lambda variable: variable[1]
-    bracketed: frozenset[str] = frozenset()
-    spaced: Mapping[str, str] = field(default_factory=dict)
+_MOST_TRIED = 100
+"""Lines at the beginning of a log that show its format."""
 
 
 @dataclass(frozen=True, slots=True)
 class LineFormat:
     """A format: ``parse`` returns a line's fields, None if the line does not match.
 
-    ``duration_unit`` is that of durations which are numbers alone; empty if it is not known.
+    ``duration_unit`` is that of durations which are numbers alone; empty if it is not known. ``explain``
+    returns what a line that does not match is, or lacks, and what to give.
     """
 
     name: str
     parse: Parse
     duration_unit: str = ""
+    explain: Callable[[str], str] = explain_line
 
 
 def line_format(
@@ -110,154 +60,71 @@ def line_format(
     Args:
         text: One of NAMES, or a format such as ``$remote_addr [$time_local] "$request" $status``.
         first_line: Of the log.
-        keys: Of JSON, by what they say: time, request, method, target, status, duration.
+        keys: Of JSON, logfmt or LTSV, by what they say: time, request, method, target, status, duration.
         duration_unit: Unit of durations that are numbers alone, whatever the field says; empty: the field's.
 
     Raises:
         ConfigError: the text is no format, or the format has no time or request.
     """
-    name = _recognised(first_line) if text == "auto" else text if text in NAMES else ""
-    if name == "json":
-        return LineFormat(name, JsonLines(keys or {}, duration_unit), duration_unit)
+    name = _recognised(first_line) or "common" if text == "auto" else text if text in NAMES else ""
+    if name in _KEYED:
+        lines = KeyedLines(_KEYED[name], keys or {}, duration_unit)
+        return LineFormat(name, lines, duration_unit, lines.explain)
     if keys:
-        raise ConfigError("--key: is of the format json alone")
+        raise ConfigError(f"--key: is of the formats {', '.join(_KEYED)} alone")
     if name == "w3c":
         return LineFormat(name, W3cLines(duration_unit), duration_unit)
     format_ = _server_format(name) if name else _custom(text)
     return replace(format_, duration_unit=duration_unit or format_.duration_unit)
 
 
-def _recognised(first_line: str) -> str:
-    """Return the name of the format that a line has; common if it has none."""
-    if first_line.startswith("{"):
+def typical_line(head: Sequence[str]) -> str:
+    """Return the first line in the format of most lines of a log's beginning; empty if all are blank."""
+    lines = [line for line in head[:_MOST_TRIED] if line.strip()]
+    names = [_recognised(line) for line in lines]
+    if not any(names):
+        return lines[0] if lines else ""
+    name = "w3c" if names[0] == "w3c" else Counter(filter(None, names)).most_common(1)[0][0]
+    return lines[names.index(name)]
+
+
+_KEYED: Mapping[str, Callable[[str], Mapping[str, Any] | None]] = {
+    "json": read_object,
+    "logfmt": logfmt_pairs,
+    "ltsv": ltsv_pairs,
+}
+"""Formats whose lines have keys: functions that return a line's values by their keys."""
+
+
+def _recognised(line: str) -> str:
+    """Return the name of the format that a line has; empty if none that is known by its lines."""
+    if line.startswith("{"):
         return "json"
-    if first_line.startswith("#"):
+    if line.startswith("#"):
         return "w3c"
-    servers = (name for name, (pattern, _) in _SERVERS.items() if re.match(pattern, first_line))
-    return next(servers, "common")
+    patterns = {**{name: pattern for name, (pattern, _) in SERVERS.items()}, "common": COMMON}
+    matching = (name for name, pattern in patterns.items() if re.match(pattern, line))
+    return next(matching, "ltsv" if ltsv_pairs(line) else "logfmt" if logfmt_pairs(line) else "")
 
 
 def _server_format(name: str) -> LineFormat:
-    pattern, unit = _SERVERS.get(name, (_COMMON, ""))
+    pattern, unit = SERVERS.get(name, (COMMON, ""))
     compiled = re.compile(pattern)
     return LineFormat(name, _by_groups(compiled, set(compiled.groupindex)), unit)
 
 
-def _apache_name(variable: re.Match[str]) -> str:
-    argument, directive = variable[1], variable[2]
-    if directive == "t" and argument:
-        if argument.removeprefix("begin:").removeprefix("end:") not in ("", "sec", "msec", "usec"):
-            raise ConfigError(f"--format: times in the form {argument[:50]!r} cannot be read")
-        return "t as a number"
-    return f"{directive} {argument}" if directive == "T" and argument else directive
-
-
-_TWO_WORDS = r"\S+ \S+"
-_LIST = r"(?>(?:[^ ,]|,(?! ))*(?:(?:, | : )(?:[^ ,]|,(?! ))*)*)"
-"""Pattern of a list of nginx or of proxies: one value for each server that was asked."""
-
-_CSV_LIST = r"(?>[^ ,]*(?:(?:, | : )[^ ,]*)*)"
-"""The same where commas without a space separate the variables."""
-
-_NOTATIONS = (
-    _Notation(
-        re.compile(r"%\("),
-        re.compile(r"%\((\{[^}]*\}\w|\w+)\)s"),
-        {
-            "t": ("time", ""),
-            "asctime": ("time", ""),
-            "r": ("request", ""),
-            "request_line": ("request", ""),
-            "m": ("method", ""),
-            "U": ("target", ""),
-            "s": ("status", ""),
-            "status_code": ("status", ""),
-            "D": ("duration", "us"),
-            "L": ("duration", "s"),
-            "M": ("duration", "ms"),
-            "T": ("duration", "s"),
-        },
-        bracketed=frozenset({"t"}),
-        spaced={"asctime": _TWO_WORDS},
-    ),  # gunicorn's access_log_format, and uvicorn's
-    _Notation(
-        re.compile(r"%[A-Z_]{4,}(?:\([^)]*\))?%"),
-        re.compile(r"%([A-Z_0-9]+(?:\([^)]*\))?(?::\d+)?)%"),
-        {
-            "START_TIME": ("time", ""),
-            "REQ(:METHOD)": ("method", ""),
-            "REQ(X-ENVOY-ORIGINAL-PATH?:PATH)": ("target", ""),
-            "REQ(:PATH)": ("target", ""),
-            "RESPONSE_CODE": ("status", ""),
-            "DURATION": ("duration", "ms"),
-        },
-    ),  # Envoy's format strings
-    _Notation(
-        re.compile(r"(?<!\w):(?:method|url|response-time|total-time)\b"),
-        re.compile(
-            r":((?:method|url|status|response-time|total-time|date)(?![-\w])|[a-z][a-z-]+)(?:\[[^\]]*\])?"
-        ),
-        {
-            "date": ("time", ""),
-            "method": ("method", ""),
-            "url": ("target", ""),
-            "status": ("status", ""),
-            "total-time": ("duration", "ms"),
-            "response-time": ("duration", "ms"),
-        },
-        spaced={"date": rf"(?:[A-Z]\S+(?: \S+){{5}}|\d\d/{_TWO_WORDS}|\S+)"},
-    ),  # morgan's, of Node.js
-    _Notation(
-        re.compile(r"\$"),
-        re.compile(r"\$\{?(\w+)\}?"),
-        {
-            "time_local": ("time", ""),
-            "time_iso8601": ("time", ""),
-            "msec": ("time", ""),
-            "request": ("request", ""),
-            "request_method": ("method", ""),
-            "request_uri": ("target", ""),
-            "uri": ("target", ""),
-            "status": ("status", ""),
-            "request_time": ("duration", "s"),
-            "upstream_response_time": ("duration", "s"),
-        },
-        spaced={
-            "time_local": _TWO_WORDS,
-            r"upstream_(?:addr|status|bytes_\w+|\w+_(?:time|length))|\w+_forwarded_for": _LIST,
-        },
-    ),  # nginx' log_format
-    _Notation(
-        re.compile(r"%"),
-        re.compile(r"%(?:[<>]|[!\d,]+)?(?:\{([^}]*)\})?(\^[a-zA-Z]{2}|[a-zA-Z])"),
-        {
-            "t": ("time", ""),
-            "t as a number": ("time", ""),
-            "r": ("request", ""),
-            "m": ("method", ""),
-            "U": ("target", ""),
-            "s": ("status", ""),
-            "T us": ("duration", "us"),
-            "D": ("duration", "us"),
-            "T ms": ("duration", "ms"),
-            "T s": ("duration", "s"),
-            "T": ("duration", "s"),
-        },
-        _apache_name,
-        frozenset({"t"}),
-    ),  # Apache's LogFormat
-)
-
 _WORD = re.compile(r" ?([a-zµμ]+)")
 """The word after a variable, as in Spring Boot's ``%D ms``: Apache's notation is that of several servers."""
 
-_TOMCAT = re.compile(r"%(?:F|\{[^}]*\}[crs])(?![a-zA-Z])")
-"""Directives of Tomcat alone, whose ``%D`` is in milliseconds before Tomcat 10 and in microseconds since."""
+_TOMCAT = re.compile(
+    r"%(?:F|\{[^}]*\}[crs])(?![a-zA-Z])|%\{(?!(?:begin:|end:)?(?:(?:[mu]?sec|[mu]sec_frac)?\}))[^}%]+\}t"
+)
+"""Directives of Tomcat alone, and Java's forms of times: ``%D`` is in ms before Tomcat 10, in µs since."""
 
 
 def _custom(text: str) -> LineFormat:
     """Return the format of a server's configuration: each variable extends to the literal text after it."""
-    notation = next((notation for notation in _NOTATIONS if notation.marks.search(text)), None)
+    notation = next((notation for notation in NOTATIONS if notation.marks.search(text)), None)
     if notation is None:
         raise ConfigError(
             f"--format: should be one of {', '.join(NAMES)} or a format of a server, not {text[:50]!r}"
@@ -284,30 +151,35 @@ def _custom(text: str) -> LineFormat:
         content = f"(?P<{says}>{content})" if says else content
         if name == "status_code":
             content += r"(?: [A-Z][A-Za-z' -]*)?"  # uvicorn's, with its phrase
-        if name in notation.bracketed:
-            content = r"\[(?P<time>[^\]]+)\]" if says else r"\[[^\]]+\]"
+        if name in notation.wrapped:
+            begin, content, end = notation.wrapped[name]
+            content = f"{begin}(?P<{says}>{content}){end}" if says else f"{begin}{content}{end}"
         pattern += content
         seen.add(says)
     pattern += re.escape(text[position:].rstrip())
+    if "time" not in seen and UNREADABLE in names:
+        form = variables[names.index(UNREADABLE)][0]
+        what = "may be others: %t has times that can be read, and %{%Y-%m-%dT%H:%M:%S%z}t"
+        raise ConfigError(f"--format: times in the form {form[:50]} cannot be read, or {what}")
     if "time" not in seen or not ({"request", "target"} & seen):
         raise ConfigError("--format: should have the time and the request of a line")
     unit = notation.meanings[durations[0]][1] if durations else ""
-    if notation is _NOTATIONS[-1] and (written_unit or _TOMCAT.search(text)):
+    if notation.server == "apache" and (written_unit or _TOMCAT.search(text)):
         unit = written_unit
     return LineFormat("custom", _by_groups(re.compile(pattern), seen - {""}), unit)
 
 
-def _content(notation: _Notation, name: str, says: str, end: str) -> str:
+def _content(notation: Notation, name: str, says: str, end: str) -> str:
     """Return the pattern of a variable's value, before the literal text that begins with ``end``."""
     if says == "status":
         # Any other text means that the columns are not those of the format.
-        return r"(?:\d{1,3}|-)"
+        return r"(?:-?\d{1,3}|-)"
     if end == '"':
-        return _QUOTED
+        return QUOTED
     if end in ("", " ", ","):
         for names, content in notation.spaced.items():
             if re.fullmatch(names, name):
-                return _CSV_LIST if content is _LIST and end == "," else content
+                return _CSV_LIST if content is LIST and end == "," else content
     if end:
         return f"[^{re.escape(end)}]*"
     return r"\S*" if says == "duration" else ".*"

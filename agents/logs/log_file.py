@@ -8,7 +8,7 @@ import io
 import os
 import sys
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -67,8 +67,3 @@ def lines_of(data: bytes) -> list[str]:
     """Return lines as texts; only a line feed ends one."""
     data = data.removeprefix(codecs.BOM_UTF8)
     return data.decode("utf-8", errors="replace").replace("\r\n", "\n").split("\n") if data else []
-
-
-def first_line(lines: Sequence[str]) -> str:
-    """Return the first line that is not empty."""
-    return next((line for line in lines if line.strip()), "")

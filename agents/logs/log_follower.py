@@ -23,6 +23,8 @@ from agents.publishing.message_queue import MessageQueue
 from agents.publishing.pending import Pending
 from pipeline.model import Outgoing
 from pipeline.model.errors import ConfigError
+from pipeline.telemetry.instruments import Sample
+from pipeline.telemetry.metrics import AGENT_OMISSIONS, AGENT_REQUESTS
 
 log = logging.getLogger(__name__)
 
@@ -115,6 +117,20 @@ class LogFollower:
             self._offer(message)
         self._say(now)
         return bool(lines or messages)
+
+    def samples(self) -> list[Sample]:
+        """Return numbers as ``pipeline.telemetry.metrics`` names them; any thread may call it."""
+        omissions = self.tally.omissions.counts().items()
+        rows: list[Sample] = [(AGENT_OMISSIONS, {"reason": reason}, count) for reason, count in omissions]
+        return [(AGENT_REQUESTS, {}, self.tally.requests), *rows]
+
+    def problem(self) -> str:
+        """Return why nothing is counted or published now, or empty text; any thread may call it."""
+        if self._is_failing:
+            return "the state cannot be written"
+        if not self._outbox.has_room(1, 1):
+            return "the buffer is full: lines wait in the log for the broker"
+        return self.tally.refusal()
 
     def close(self, now: float) -> None:
         """Write the state a last time, after publishing has ended, and close the log."""

@@ -21,7 +21,7 @@ _SERVER_TIMES = tuple(
     re.compile(rf"{date}{_CLOCK}{_ZONE}", re.ASCII)
     for date in (
         r"(?P<day>\d\d)/(?P<name>[A-Z][a-z]{2})/(?P<year>\d{4})[: ]",  # Apache, nginx, HAProxy, Django
-        r"(?P<year>\d{4})/(?P<month>\d\d)/(?P<day>\d\d) (?:- )?",  # Go, gin, nginx' errors
+        r"(?P<year>\d{4})/(?P<month>\d\d)/(?P<day>\d\d) - ",  # gin
         r"(?:[A-Z][a-z]{2}, )?(?P<day>\d\d) (?P<name>[A-Z][a-z]{2}) (?P<year>\d{4}) ",  # HTTP
     )
 )

@@ -167,14 +167,14 @@ class RequestTally:
             fields = parse(line)
             if fields is None:
                 if line and not line.isspace():
-                    self.omissions.refuse(number)
+                    self.omissions.refuse(number, line)
                 continue
             if fields is NOTHING:
                 continue
             time, request, status, duration = fields
             period = times.get(time)
             if period is None and (period := self._period(time, latest_s)) is None:
-                self.omissions.refuse(number)
+                self.omissions.refuse(number, line)
                 continue
             if period < self._closed:
                 self.omissions.late += 1
@@ -228,6 +228,14 @@ class RequestTally:
             times[time_column(type_)] = [_typical_s(cell) for cell in type_cells]
         has_times = any(math.isfinite(value) for column in times.values() for value in column)
         return columns | times if has_times else columns
+
+    def refusal(self) -> str:
+        """Return why not a single line could be read, if that is so; empty if it is not."""
+        omissions = self.omissions
+        if not omissions.invalid or self.requests or omissions.late:
+            return ""
+        why = omissions.wrong_time or self._format.explain(omissions.invalid_line)
+        return f"no line could be read ({omissions.invalid:,}): {why}"
 
     def summary(self) -> str:
         """Return one line on the requests that were counted, and on what was left out."""

@@ -19,9 +19,15 @@ MOST_CHILDREN = 30
 MOST_PARENTS = 10_000
 """Most paths for which the names under them are remembered."""
 
-MOST_DEPTH = 8
+MOST_DEPTH = 16
+"""Most parts of a path."""
+
 MOST_REMEMBERED = 100_000
 MAX_TYPE = 200
+"""Longest type, in characters."""
+
+CUT = "…"
+"""Stands for the rest of a path beyond MOST_DEPTH, MAX_TYPE or MOST_PARENTS."""
 
 _METHOD = re.compile(r"[A-Z]{3,10}|-")
 _FOLDED = re.compile(
@@ -30,7 +36,7 @@ _FOLDED = re.compile(
     r"|(?P<id>\d+|\d{3,}[-_][^/ ]*|[^/ ]*[-_]\d{4,})"
     r"|(?P<hash>(?=[a-fA-F]*\d)(?:[0-9a-f]{8,}|[0-9A-F]{8,}))"
     r"|(?P<token>(?=[\w=~-]*\d)(?=[\w=~-]*[A-Za-z])[\w=~-]{20,})"
-    r"|(?P<name>[^/ ]*[@%][^/ ]*|[^/ ]{61,}))(?=[/ ]|$)"
+    r"|(?P<name>[^/ ]*(?:@|%40)[^/ ]*|[^/ ]{61,}))(?=[/ ]|$)"
 )
 """Pattern of identifiers in paths; the name of the matching group replaces the identifier."""
 
@@ -121,20 +127,23 @@ class RequestTypes:
         if not _METHOD.fullmatch(method) or not path.startswith("/") or not path.isprintable():
             return OTHER
         names: tuple[str, ...] = ()
-        segments = path.strip("/").split("/")
-        for segment in segments[:MOST_DEPTH]:
-            names += (self._segment(names, segment, is_new=is_new),)
-        if len(segments) > MOST_DEPTH:
-            names += ("…",)
-        return f"{method} /{'/'.join(names)}"[:MAX_TYPE]
+        room = MAX_TYPE - len(f"{method} /{CUT}")
+        for segment in path.strip("/").split("/"):
+            name = self._segment(names, segment, is_new=is_new) if len(names) < MOST_DEPTH else CUT
+            room -= len(name) + 1
+            if name == CUT or room < 0:
+                names += (CUT,)
+                break
+            names += (name,)
+        return f"{method} /{'/'.join(names)}"
 
     def _segment(self, parent: tuple[str, ...], segment: str, *, is_new: bool) -> str:
         if segment in _SPELLINGS:
             return segment
+        if parent not in self._children and len(self._children) >= MOST_PARENTS:
+            return CUT
         if not is_new:
             return ":name" if len(self._children.get(parent, ())) > MOST_CHILDREN else segment
-        if parent not in self._children and len(self._children) >= MOST_PARENTS:
-            return ":name"
         children = self._children.setdefault(parent, set())
         if segment not in children and len(children) <= MOST_CHILDREN:
             children.add(segment)

@@ -64,7 +64,7 @@ class Cell:
             sums[0] += value * seconds
             sums[1] += seconds
         elif part == "gauge":
-            sums = self.levels.setdefault(hash(reading.labels), [0.0, 0.0])
+            sums = self.levels.setdefault(hash((reading.labels, reading.start)), [0.0, 0.0])
             sums[0] += value * seconds
             sums[1] += seconds
         else:

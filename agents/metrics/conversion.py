@@ -6,15 +6,14 @@ disk: after a restart the first reading of a counter gives no rate.
 
 from __future__ import annotations
 
-import math
 from collections import Counter, OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from agents.metrics.conventions import unit_of
-from agents.metrics.increase import LONGEST_GAP_S, Increase, Taken, Writers
+from agents.metrics.increase import Writers
 from agents.metrics.intervals import ServiceIntervals
 from agents.metrics.mapping import MetricMap, MetricTarget, Targets
 from agents.metrics.reading import Labels, Part, SeriesReading
@@ -31,16 +30,33 @@ IDLE_S = 900.0
 
 MAX_METRIC_NAME = 400
 
+WITHOUT_RATE: Mapping[str, str] = {
+    "several_writers": "several processes send it, and no start time distinguishes them: they have no rate;"
+    " give each a label of its own, such as service.instance.id",
+    "unsteady_start": "its start time is another one in every reading: it has no rate; the sender should"
+    " repeat the start of its process, or send deltas",
+    "mixed_temporality": "deltas and cumulative values come under the same labels: the first of the two is"
+    " taken; send only one of them",
+}
+"""Outcomes of readings that have no rate, and what to do about them."""
+
+_NOTES: Mapping[str, str] = {
+    **WITHOUT_RATE,
+    "full": "more names with their labels than series_per_service allows: the last ones are left out",
+}
+
+MOST_NOTES = 1000
+"""Most metrics of which the log says that they have no rate."""
+
 _SeriesKey = tuple[str, Labels, Part, float]
 
 
 @dataclass(slots=True)
 class _Series:
-    """State of a series: its target, and its previous reading, or those of a counter's writers."""
+    """State of a series: its target, and the previous readings of its writers."""
 
     target: MetricTarget
     unit: str
-    last: float = -math.inf  # time of the previous reading of a level
     writers: Writers = field(default_factory=Writers)
     seen: float = 0.0  # by the clock
 
@@ -50,8 +66,7 @@ class Conversion:
 
     ``counts`` has readings by outcome: ``taken``, ``unwanted`` (no rule takes them), ``no_service``,
     ``out_of_order``, ``late`` (their intervals are closed), ``ahead`` (of the clock), ``resets``, ``full``
-    (one series, service, metric or writer too many), ``several_writers`` (which cannot be distinguished:
-    without a rate).
+    (one series, service, metric or writer too many), and the keys of `WITHOUT_RATE`.
     """
 
     def __init__(self, metric_map: MetricMap) -> None:
@@ -60,6 +75,8 @@ class Conversion:
         self._series: OrderedDict[_SeriesKey, _Series] = OrderedDict()  # by last reading, the latest last
         self._services: dict[str, ServiceIntervals] = {}
         self.counts: Counter[str] = Counter()
+        self._noted: set[tuple[str, str, str]] = set()
+        self._notes: list[str] = []
 
     def take(self, readings: Sequence[SeriesReading], now: float) -> None:
         """Take the readings of a request; ``now`` is the clock's time."""
@@ -89,6 +106,17 @@ class Conversion:
         while self._series and next(iter(self._series.values())).seen < now - IDLE_S:
             self._series.popitem(last=False)
         return list(_points(complete))
+
+    def notes(self) -> list[str]:
+        """Return lines on metrics whose readings were left out for the first time since the last call."""
+        notes, self._notes = self._notes, []
+        return notes
+
+    def _note(self, outcome: str, service: str, metric: str) -> None:
+        key = (outcome, service, metric)
+        if key not in self._noted and len(self._noted) < MOST_NOTES:
+            self._noted.add(key)
+            self._notes.append(f"{service}: {metric[:100]}: {_NOTES[outcome]}")
 
     def _find(self, reading: SeriesReading) -> _Series | None:
         """Return the state of a reading's series, None if it is not wanted or there is no room."""
@@ -121,10 +149,12 @@ class Conversion:
         intervals.watermark = max(intervals.watermark, reading.time)
         if not intervals.admits(series.target, reading.time):
             self.counts["full"] += 1
+            self._note("full", service, reading.name)
             return
-        is_level = reading.part in ("gauge", "quantile")
-        taken = _level(series, reading) if is_level else series.writers.take(reading)
+        taken = series.writers.take(reading)
         self.counts[taken.outcome or "taken"] += 1
+        if taken.outcome in WITHOUT_RATE:
+            self._note(taken.outcome, service, reading.name)
         in_time = True
         for increase in taken.increases:
             if increase.is_reset:
@@ -132,16 +162,6 @@ class Conversion:
             in_time = intervals.add(series.target, reading, increase, series.unit)
         if not in_time and reading.time < intervals.watermark - self._map.wait:
             self.counts["late"] += 1
-
-
-def _level(series: _Series, reading: SeriesReading) -> Taken:
-    """Return the level that held since the previous reading."""
-    if reading.time <= series.last:
-        return Taken(outcome="out_of_order")
-    is_recent = reading.time - series.last <= LONGEST_GAP_S
-    since = series.last if is_recent else reading.time - 1e-3
-    series.last = reading.time
-    return Taken((Increase(reading.value, since, reading.time),))
 
 
 def _points(

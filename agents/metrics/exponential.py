@@ -52,24 +52,22 @@ class Exponential:
 
     def plus(self, other: Exponential) -> Exponential:
         """Return the observations of both, at the lower scale of the two."""
-        scale = min(self.scale, other.scale)
-        own, theirs = self.at_scale(scale), other.at_scale(scale)
+        scale, own, theirs = self._aligned(other)
         return Exponential(
             scale,
             own.zero + theirs.zero,
-            max(own.zero_threshold, theirs.zero_threshold),
+            own.zero_threshold,
             _added(own.positive, theirs.positive, 1.0),
             _added(own.negative, theirs.negative, 1.0),
         )
 
     def minus(self, earlier: Exponential) -> Exponential | None:
         """Return the observations since an earlier state; None if the count was reset in between."""
-        scale = min(self.scale, earlier.scale)
-        own, theirs = self.at_scale(scale), earlier.at_scale(scale)
+        scale, own, theirs = self._aligned(earlier)
         difference = Exponential(
             scale,
             own.zero - theirs.zero,
-            max(own.zero_threshold, theirs.zero_threshold),
+            own.zero_threshold,
             _added(own.positive, theirs.positive, -1.0),
             _added(own.negative, theirs.negative, -1.0),
         )
@@ -101,6 +99,27 @@ class Exponential:
                 return value
             so_far += count
         return value
+
+    def _aligned(self, other: Exponential) -> tuple[int, Exponential, Exponential]:
+        """Return the lower scale, and both histograms at that scale and at the larger zero threshold."""
+        scale = min(self.scale, other.scale)
+        threshold = max(self.zero_threshold, other.zero_threshold)
+        return (
+            scale,
+            self.at_scale(scale)._with_threshold(threshold),
+            other.at_scale(scale)._with_threshold(threshold),
+        )
+
+    def _with_threshold(self, threshold: float) -> Exponential:
+        """Return the same observations with all buckets up to a larger threshold in the bucket around 0."""
+        if threshold <= self.zero_threshold:
+            return self
+        zero, sides = self.zero, []
+        for side in (self.positive, self.negative):
+            inside = {index for index in side if self._bound(index + 1) <= threshold * (1 + 1e-9)}
+            zero += sum(side[index] for index in inside)
+            sides.append({index: count for index, count in side.items() if index not in inside})
+        return Exponential(self.scale, zero, threshold, *sides)
 
     def _buckets(self) -> Iterator[tuple[float, float, float]]:
         """Yield bounds and count of each bucket that is not empty, from the smallest."""

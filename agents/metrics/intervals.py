@@ -9,15 +9,13 @@ from agents.metrics.cell import Cell, CellValue
 from agents.metrics.exponential import Exponential
 from agents.metrics.increase import Increase
 from agents.metrics.mapping import MetricTarget
-from agents.metrics.reading import SeriesReading
+from agents.metrics.reading import LEVELS, SeriesReading
 
 SILENT_S = 60.0
 """Seconds without readings, besides the wait for late ones, after which a service counts as silent."""
 
 FORGOTTEN_S = 3600.0
 """Seconds without a reading after which a name makes room for another one."""
-
-_LEVELS = frozenset({"gauge", "quantile"})
 
 Group = tuple[str, str]
 """A metric's name, and the values of its labels."""
@@ -67,7 +65,7 @@ class ServiceIntervals:
             start = number * self._interval_s
             seconds = min(until, start + self._interval_s) - max(since, start)
             if seconds > 0:
-                part = value if reading.part in _LEVELS else _share(value, seconds / (until - since))
+                part = value if reading.part in LEVELS else _share(value, seconds / (until - since))
                 self._cell(number, target, unit).add(reading, part, seconds, target.is_error)
         return first <= last
 

@@ -10,10 +10,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from agents.metrics.exponential import MAX_BUCKETS, MAX_INDEX, MAX_SCALE, MIN_SCALE, Exponential, buckets_from
-from agents.metrics.reading import InvalidCount, Labels, Part, Readings, SeriesReading
+from agents.metrics.reading import LEVELS, InvalidCount, Labels, Part, Readings, SeriesReading
 from agents.profiles.formats.protobuf import Fields, Schema, text_of
 
 _DELTA, _CUMULATIVE = 1, 2
+SCOPE = "otel_scope_name"
+"""Label of the library that counts, as Prometheus names it: two of one process have series of their own."""
+
 _NO_VALUE = 1
 """The flag of a point that was not recorded."""
 
@@ -30,7 +33,12 @@ OTLP_METRICS = Schema(
             "bool_value": (2, "bool", False),
             "int_value": (3, "int64", False),
             "double_value": (4, "double", False),
+            "array_value": (5, "Values", False),
+            "kvlist_value": (6, "KeyValues", False),
+            "bytes_value": (7, "bytes", False),
         },
+        "Values": {"values": (1, "AnyValue", True)},
+        "KeyValues": {"values": (1, "KeyValue", True)},
         "KeyValue": {"key": (1, "text", False), "value": (2, "AnyValue", False)},
         "Number": {
             **_TIMES,
@@ -84,7 +92,8 @@ OTLP_METRICS = Schema(
             "exponential_histogram": (10, "ExponentialHistogram", False),
             "summary": (11, "Summary", False),
         },
-        "ScopeMetrics": {"metrics": (2, "Metric", True)},
+        "Scope": {"name": (1, "text", False)},
+        "ScopeMetrics": {"scope": (1, "Scope", False), "metrics": (2, "Metric", True)},
         "Resource": {"attributes": (1, "KeyValue", True)},
         "ResourceMetrics": {"resource": (1, "Resource", False), "scope_metrics": (2, "ScopeMetrics", True)},
         "Request": {"resource_metrics": (1, "ResourceMetrics", True)},
@@ -114,10 +123,11 @@ def _read(request: Any) -> Readings:
     invalid, readings = InvalidCount(), []
     for resource in request.resource_metrics:
         shared = _attributes(resource.resource.attributes)
-        for scope in resource.scope_metrics:
-            for metric in scope.metrics:
+        for scoped in resource.scope_metrics:
+            labels = {SCOPE: text_of(scoped.scope.name), **shared} if scoped.scope.name else shared
+            for metric in scoped.metrics:
                 try:
-                    readings += list(_metric(metric, shared))
+                    readings += list(_metric(metric, labels))
                 except ValueError as error:
                     invalid.add(f"{text_of(metric.name)[:100]}: {error}")
     return Readings(tuple(readings), invalid.count, invalid.first)
@@ -143,6 +153,7 @@ class _Point:
 
     def __init__(self, metric: Any, data: Any, point: Any, shared: Mapping[str, str]) -> None:
         self.data, self.point = data, point
+        self._is_sum = metric.HasField("sum")
         self._name, self._unit = text_of(metric.name), text_of(metric.unit)
         self._labels: Labels = tuple(sorted({**shared, **_attributes(point.attributes)}.items()))
 
@@ -160,7 +171,8 @@ class _Point:
     def reading(
         self, part: Part, value: float | Exponential, at: float = 0.0, *, is_delta: bool = False
     ) -> SeriesReading:
-        """Return a reading of the point."""
+        """Return a reading of the point; a level has no start, unless it is a sum that may fall."""
+        is_stream = part not in LEVELS or self._is_sum
         return SeriesReading(
             self._name,
             self._labels,
@@ -168,7 +180,7 @@ class _Point:
             value,
             part,
             at,
-            self.point.start_time_unix_nano / 1e9,
+            self.point.start_time_unix_nano / 1e9 if is_stream else 0.0,
             is_delta,
             self._unit,
         )
@@ -237,20 +249,34 @@ _READERS = {
 
 
 def _attributes(attributes: Any) -> dict[str, str]:
-    """Return attributes as texts; lists, maps and bytes are left out."""
+    """Return attributes as texts."""
     texts = {}
     for attribute in attributes:
-        value = attribute.value
-        set_fields = [field.name for field, _ in value.ListFields()]
-        if not set_fields:
-            continue
-        content = getattr(value, set_fields[0])
-        match content:
-            case bytes():
-                text = text_of(content)
-            case bool():
-                text = "true" if content else "false"
-            case _:
-                text = f"{content:.15g}" if isinstance(content, float) else str(content)
-        texts[text_of(attribute.key)] = text
+        text = _text(attribute.value)
+        if text is not None:
+            texts[text_of(attribute.key)] = text
     return texts
+
+
+def _text(value: Any) -> str | None:
+    """Return a value as a text, None if it has none; lists and maps are spelt like those of JSON."""
+    set_fields = [field.name for field, _ in value.ListFields()]
+    if not set_fields:
+        return None
+    content = getattr(value, set_fields[0])
+    match set_fields[0], content:
+        case "array_value", _:
+            return f"[{','.join(_text(item) or '' for item in content.values)}]"
+        case "kvlist_value", _:
+            texts = sorted(_attributes(content.values).items())
+            return f"{{{','.join(f'{key}:{text}' for key, text in texts)}}}"
+        case "bytes_value", _:
+            return str(content.hex())
+        case _, bytes():
+            return text_of(content)
+        case _, bool():
+            return "true" if content else "false"
+        case _, float():
+            return f"{content:.15g}"
+        case _:
+            return str(content)

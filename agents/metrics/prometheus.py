@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from agents.metrics.reading import Families, Labels, Part, SeriesReading
+from agents.metrics.reading import LEVELS, Families, Labels, Part, SeriesReading
 
 _UNREAD = ("_sum", "_gsum", "_gcount")
 """Series of histograms and summaries that are not used."""
@@ -60,7 +60,8 @@ def _made(
     start: float,
     unit: str,
 ) -> SeriesReading:
-    return SeriesReading(name, tuple(sorted(labels.items())), time, value, part, at, start, unit=unit)
+    own_start = 0.0 if part in LEVELS else start
+    return SeriesReading(name, tuple(sorted(labels.items())), time, value, part, at, own_start, unit=unit)
 
 
 def _number(text: str) -> float:

@@ -15,6 +15,9 @@ Part = Literal["counter", "gauge", "count", "bucket", "exponential", "quantile"]
 ``exponential`` all of them by size, and ``quantile`` the quantile at rank ``at``, as its sender computes it.
 """
 
+LEVELS: frozenset[Part] = frozenset({"gauge", "quantile"})
+"""Kinds of readings that are levels; all the others count."""
+
 Labels = tuple[tuple[str, str], ...]
 """Names and values of a series' labels, sorted."""
 
@@ -24,7 +27,8 @@ class SeriesReading:
     """Value of a series at a time.
 
     Counters, counts, buckets and exponential histograms count from ``start`` on; 0 is not known. With
-    ``is_delta`` they count only what came between ``start`` and ``time``.
+    ``is_delta`` they count only what came between ``start`` and ``time``. A gauge has a start if it is a sum
+    that may fall: each process has one of its own.
     """
 
     name: str  # of the family: without _bucket, _count

@@ -114,6 +114,11 @@ class Columns:
         kind = self._column(name, nulls=True).type
         return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind))
 
+    def is_local(self, name: str) -> bool:
+        """Return whether a column holds timestamps of a time zone that the file does not say."""
+        kind = self._column(name, nulls=True).type
+        return bool(pa.types.is_timestamp(kind) and kind.tz is None)
+
     def is_text(self, name: str) -> bool:
         """Return whether a column holds texts, or bytes, as which some programs write them."""
         kind = self._column(name, nulls=True).type

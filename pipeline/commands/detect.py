@@ -35,8 +35,9 @@ def detect(
     timestamp (ISO 8601, epoch seconds or years) and either value or samples and total; or with just
     timestamp, value; or with timestamp and a column for each series, as Grafana exports it; or with a single
     column, with or without a name; or an answer of Prometheus to query_range. timestamp may be called time,
-    date, datetime or ts, and be in milliseconds, micro- or nanoseconds. Numbers may have thousands
-    separators, decimal commas and units such as 12 ms. What is assumed of FILE is said on stderr.
+    date, datetime or ts, and be in milliseconds, micro- or nanoseconds; without an offset it is in UTC.
+    Numbers may have thousands separators, decimal commas and units such as 12 ms. What is assumed of FILE is
+    said on stderr.
 
     There is nothing to set: single outliers are passed over, and noise that follows itself is taken into
     account. A value may be missing: empty, NaN, null or NA; in a single column of CSV also a blank line,

@@ -19,7 +19,7 @@ from pipeline.backtest.files import dataset_files
 from pipeline.commands.options import settings_options
 from pipeline.commands.request import FILE, Ago, Moment, argument, json_option, option, takes
 from pipeline.commands.tables import print_json, print_json_lines
-from pipeline.commands.terminal import print_lines, print_styled
+from pipeline.commands.terminal import print_lines, print_note, print_styled
 from pipeline.files.listing import listed
 from pipeline.files.outputs import check_outputs, write_output
 from pipeline.messages import fields
@@ -308,7 +308,7 @@ def _backtested(data: Path, workload: Workload, service: str, settings: Settings
     naming = read_namings(settings.names).of(service)
     if data.is_dir():
         return ArrayStore(with_symbols(read_dataset(data), naming))
-    series = [one for one in read_series(data, service=service) if one.service == service]
+    series = [one for one in read_series(data, service=service, note=print_note) if one.service == service]
     if not series:
         raise ConfigError(f"{data}: no service {service!r}")
     datasets = build_datasets(series, data, window_s=workload.resolution_s)

@@ -27,8 +27,9 @@ def to_iso(epoch_s: float) -> str:
 
 
 _ISO = re.compile(
-    r"(?P<date>\d{4}-\d\d-\d\d|\d{8}|\d{4}-W\d\d(?:-\d)?|\d{4}W\d\d\d?|\d{4}-\d{3})"
-    r"(?:[Tt ](?P<time>\d\d(?::?[0-5]\d(?::?(?:[0-5]\d|60)(?:[.,]\d+)?)?)?)"
+    r"(?P<date>\d{4}(?P<separator>[-/.])\d\d?(?P=separator)\d\d?"
+    r"|\d{8}|\d{4}-W\d\d(?:-\d)?|\d{4}W\d\d\d?|\d{4}-\d{3})"
+    r"(?:[Tt ](?P<time>(?:\d\d|\d(?=:))(?::?[0-5]\d(?::?(?:[0-5]\d|60)(?:[.,]\d+)?)?)?)"
     r" ?(?P<zone>[Zz]|UTC|GMT|[+-]\d\d(?::?\d\d)?)?)?",
     re.ASCII,
 )
@@ -50,7 +51,8 @@ _ZONE = re.compile(r"(.*\d) ?(?!AM|PM)[A-Z]{2,}(?:/\w+)?", re.ASCII | re.DOTALL 
 def from_iso(text: str) -> float:
     """Read an ISO 8601 time, of the calendar, a week or a year's day; one without an offset is taken as UTC.
 
-    As RFC 3339 allows, a space may stand for the T, z for Z, and a leap second counts as the next one.
+    As RFC 3339 allows, a space may stand for the T, z for Z, and a leap second counts as the next one. Other
+    dates that begin with the year are read too, such as ``2026/2/1 9:05``: their order is known.
 
     Raises:
         InvalidMessage: the text is not a time, or may be read in two ways.
@@ -59,7 +61,11 @@ def from_iso(text: str) -> float:
     try:
         if match is None:
             raise ValueError
-        return _iso_s(match["date"], match["time"] or "00", match["zone"] or "")
+        date = match["date"]
+        if match["separator"]:
+            date = "-".join(part.zfill(2) for part in date.split(match["separator"]))
+        time = match["time"] or "00"
+        return _iso_s(date, time if time[1:2] != ":" else f"0{time}", match["zone"] or "")
     except ValueError:
         raise InvalidMessage(
             f"not an ISO 8601 time: {text[:40]!r}{_hint(text)} (one is 2026-01-31T12:00)"

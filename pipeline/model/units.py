@@ -9,6 +9,25 @@ HOUR_S = 60 * MINUTE_S
 DAY_S = 24 * HOUR_S
 WEEK_S = 7 * DAY_S
 
+UNIT_S = {
+    **{"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0},
+    **{"min": MINUTE_S, "h": HOUR_S, "d": DAY_S, "w": WEEK_S},
+}
+"""Units of time, in seconds."""
+
+_SPELLINGS = {
+    "ns": "nsec nsecs nano nanos nanosecond nanoseconds",
+    "us": "µs μs usec usecs micro micros microsecond microseconds",
+    "ms": "msec msecs milli millis millisecond milliseconds",
+    "s": "sec secs second seconds",
+    "min": "m mins minute minutes",
+    "h": "hr hrs hour hours",
+    "d": "day days",
+    "w": "week weeks",
+}
+TIME_UNITS = {spelling: unit for unit in UNIT_S for spelling in (unit, *_SPELLINGS[unit].split())}
+"""Units of UNIT_S by the ways in which programs and people write them."""
+
 _DURATION_S = {"ms": 0.001, "s": 1.0, "m": MINUTE_S, "h": HOUR_S, "d": DAY_S}
 _SIZE_BYTES = {"B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
 MAX_QUANTITY = 2**62

@@ -91,6 +91,8 @@ AGENT_BUDGET = "agent_budget_ratio"
 AGENT_MESSAGES = "agent_messages_total"
 AGENT_WAITING = "agent_waiting_messages"
 AGENT_SPOOL = "agent_spool_bytes"
+AGENT_REQUESTS = "agent_requests_total"
+AGENT_OMISSIONS = "agent_omissions_total"
 GATEWAY_REQUESTS = "gateway_requests_total"
 GATEWAY_S = "gateway_request_seconds"
 GATEWAY_SAMPLES = "gateway_samples_total"
@@ -149,10 +151,7 @@ METRICS: Mapping[str, tuple[Kind, str]] = {
         "Share of a release's samples of an hour in which a function runs itself; the 20 largest.",
     ),
     REPLIES: ("counter", "Replies to alerts, by what became of them."),
-    AGENT_PROCESSES: (
-        "gauge",
-        "Processes of a host by what the agent does with them.",
-    ),
+    AGENT_PROCESSES: ("gauge", "Processes of a host by what the agent does with them."),
     AGENT_SAMPLES: ("counter", "Stack samples that the agent took."),
     AGENT_RATE_HZ: ("gauge", "Samples a second that the agent takes of a service's processes."),
     AGENT_COST: ("gauge", "Share of the host's CPU that the agent and its kernels take."),
@@ -160,6 +159,8 @@ METRICS: Mapping[str, tuple[Kind, str]] = {
     AGENT_MESSAGES: ("counter", "Messages of the agent, by what became of them."),
     AGENT_WAITING: ("gauge", "Messages of the agent that wait for the broker, in memory and in its spool."),
     AGENT_SPOOL: ("gauge", "Bytes in the agent's spool."),
+    AGENT_REQUESTS: ("counter", "Requests of a log that the agent counted."),
+    AGENT_OMISSIONS: ("counter", "Requests and lines of a log that it did not count as what they are."),
     GATEWAY_REQUESTS: ("counter", "Requests to the gateway, by receiver and what became of them."),
     GATEWAY_S: ("histogram", "Time that the gateway took for a request."),
     GATEWAY_SAMPLES: ("counter", "Stack samples and points in what the gateway took."),

@@ -34,7 +34,14 @@ from pipeline.stages.abilities import handle_whole
 from pipeline.stages.base import Stage
 from pipeline.stages.factory import STAGES
 from pipeline.storage.arrays import ArrayStore
-from pipeline.telemetry.metrics import GATEWAY_READINGS, TOP_FUNCTION_GCPU, Sample, exposition
+from pipeline.telemetry.metrics import (
+    AGENT_OMISSIONS,
+    AGENT_REQUESTS,
+    GATEWAY_READINGS,
+    TOP_FUNCTION_GCPU,
+    Sample,
+    exposition,
+)
 from pipeline.worker import service as workers
 from tests.support.alert_events import NOW, detected, encoded
 from tests.support.builders import build_profile
@@ -107,12 +114,13 @@ def _work(flow: driven.Flow, clock: _Clock) -> None:
 
 
 def scrape_agent() -> str:
-    """Return the metrics of ``agent host`` after a message of a service."""
+    """Return the metrics of ``agent host`` after a message of a service, and of ``agent logs``."""
     numbers = HostNumbers()
     numbers.sampled("shop", 7)
     states = dict.fromkeys(("sampled", "waiting", "failing", "covered", "passed"), 1)
     numbers.show(AgentState(states, {"shop": 19.0}))
-    return exposition(numbers.samples())
+    omissions: Sample = (AGENT_OMISSIONS, {"reason": "cut"}, 1.0)
+    return exposition([*numbers.samples(), (AGENT_REQUESTS, {}, 2.0), omissions])
 
 
 def scrape_alerts() -> str:

@@ -64,6 +64,9 @@ def capacity(selection: SelectionRequest, request: _CapacityRequest, as_json: bo
         raise ConfigError(
             f"--from {request.start:g}: both sides break the objective at the first rate: {why}"
         )
+    for side, knees in zip("AB", (a, b), strict=True):
+        if all(knee.broke and len(knee.loads) == 1 and knee.loads[0].errors == 1 for knee in knees):
+            raise ConfigError(f"--from {request.start:g}: side {side} fails every request at the first rate")
     comparison = compare_knees([knee.rate for knee in a], [knee.rate for knee in b])
     if request.output:
         rows = [

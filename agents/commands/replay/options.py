@@ -138,14 +138,21 @@ class SelectionRequest:
 
 def notes(path: Path, recording: Any, rules: Sequence[tuple[str, str]]) -> list[str]:
     """Return notes on a recording: invalid lines and sessions that are left out, and endpoints in one."""
-    from agents.experiments.replay.plan import folded_paths_of
-    from agents.logs.request_type import MOST_CHILDREN
+    from agents.experiments.replay.plan import MOST_ENDPOINTS, folded_paths_of, name_endpoints
+    from agents.logs.request_type import MOST_CHILDREN, OTHER
     from pipeline.files.listing import listed
+    from pipeline.model.units import counted
 
     lines = []
     if folded := folded_paths_of(recording.requests, rules):
         many = f"more than {MOST_CHILDREN} names at {listed(folded)}"
         lines.append(f"{path}: {many} are one endpoint, :name (--rule names endpoints)")
+    endpoints = [named.endpoint for named in name_endpoints(recording.requests, rules)]
+    if others := endpoints.count(OTHER):
+        lines.append(
+            f"{path}: {counted(others, 'request')} beyond {MOST_ENDPOINTS:,} endpoints or without a path are "
+            f"one endpoint, {OTHER} (--rule names endpoints)"
+        )
     if recording.invalid:
         lines.append(f"{path}: {recording.invalid:,} lines are no requests; line {recording.first_invalid}")
     if recording.cut:

@@ -75,8 +75,9 @@ def run(selection: SelectionRequest, request: _RunRequest, as_json: bool = json_
     --allow names an endpoint. Requests of a session go out in order, each after the answers to the last.
 
     Exit code: 1 if the status of answers differs, side B fails where A does not, calls downstream where A
-    does not, or both sides fail every request of an endpoint (no answer, 5xx, or 4xx unlike the recorded
-    answer); 2 on bad usage or input. Whether side B is slower says `smidgen trial verdict`.
+    does not, or both sides serve no request of an endpoint (a request is not served by no answer, 5xx, or 4xx
+    or a redirect unlike the recorded answer); 2 on bad usage or input. Whether side B is slower says `smidgen
+    trial verdict`.
     """
     from agents.commands.replay.showing import as_object, is_finding, show_result
     from pipeline.files.outputs import check_outputs, write_output

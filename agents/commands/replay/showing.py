@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -44,8 +45,11 @@ def as_object(result: ReplayResult) -> dict[str, Any]:
             },
             "failed": outcome.failed,
             "server_errors": outcome.server_errors,
+            "errors": [dict(errors) for errors in outcome.errors],
             "both_bad": outcome.both_bad,
+            "compared": outcome.compared,
             "status_differs": outcome.status_differs,
+            "statuses": [[a, b, count] for (a, b), count in outcome.statuses.most_common()],
             "body_differs": outcome.body_differs,
             "calls": outcome.calls,
         }
@@ -75,14 +79,19 @@ def show_knees(a: Sequence[Knee], b: Sequence[Knee], comparison: CapacityCompari
 
 
 def _not_compared(result: ReplayResult) -> list[str]:
-    """Return the endpoints of which both sides failed every request."""
-    return [name for name, outcome in result.by_endpoint().items() if outcome.both_bad == outcome.requests]
+    """Return the endpoints of which both sides served no request."""
+    return [name for name, outcome in result.by_endpoint().items() if not outcome.compared]
 
 
 def _remarks(result: ReplayResult) -> list[str]:
     lines = [_pace(result.paces)]
-    if names := _not_compared(result):
-        lines.append(f"both sides failed every request, so nothing was compared: {listed(names)}")
+    outcomes = result.by_endpoint()
+    failed = [name for name in _not_compared(result) if outcomes[name].both_bad == outcomes[name].requests]
+    if failed:
+        lines.append(f"both sides failed every request, so nothing was compared: {listed(failed)}")
+    if names := sorted({*_not_compared(result)} - {*failed}):
+        lines.append(f"no request was served by both sides, so nothing was compared: {listed(names)}")
+    lines += _differences(result)
     for side, called in zip("AB", result.called, strict=True):
         if called:
             most = ", ".join(f"{count:,} {name}" for name, count in called.most_common(5))
@@ -91,6 +100,24 @@ def _remarks(result: ReplayResult) -> list[str]:
         lines.append(f"{result.unmatched:,} downstream calls had no canned answer")
     if zero := result.rows.zero_on_a():
         lines.append(f"0 on side A and not on side B: {', '.join(zero)}")
+    return lines
+
+
+def _differences(result: ReplayResult) -> list[str]:
+    """Return why sides did not answer, and how statuses differ: in both directions they are flaky."""
+    lines, statuses = [], Counter[tuple[int, int]]()
+    for side, name in enumerate("AB"):
+        errors = Counter[str]()
+        for outcome in result.by_endpoint().values():
+            errors.update(outcome.errors[side])
+        if errors:
+            reasons = ", ".join(f"{error} ({count:,})" for error, count in errors.most_common(3))
+            lines.append(f"side {name} failed {errors.total():,} requests: {reasons}")
+    for outcome in result.by_endpoint().values():
+        statuses.update(outcome.statuses)
+    if statuses:
+        pairs = ", ".join(f"{a} and {b} ({count:,})" for (a, b), count in statuses.most_common(5))
+        lines.append(f"statuses that differ, of sides A and B: {pairs}")
     return lines
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import stats
 
 from agents.experiments.benchmarks.series import BenchmarkSeries
+from agents.experiments.benchmarks.units import Better
 from pipeline.analysis.detect.change_interval import likeliest, posterior, split_profile
 from pipeline.analysis.detect.offline.segment import LevelShift, SegmentConfig, segment
 from pipeline.experiments.bisection import suspect_range
@@ -17,6 +18,9 @@ from pipeline.model import FloatArray
 _MOST_CORRELATED = 0.9
 """Largest autocorrelation (lag 1) that is used: few points estimate it badly."""
 
+
+_ZERO = 1e-12
+"""Share of the largest value below which a level is the rounding of 0."""
 
 LEAST_COMMITS = 2 * SegmentConfig().min_points
 """Fewest measured commits in which a change is seen."""
@@ -58,12 +62,17 @@ class BenchmarkChange:
     @property
     def worse(self) -> bool:
         """True if the change is a regression."""
-        return (self.after < self.before) == self.series.more_is_better
+        return (self.after < self.before) == (self.series.better is Better.HIGHER)
+
+
+def is_long(series: BenchmarkSeries) -> bool:
+    """True if a benchmark was measured at enough commits to see a change."""
+    return int(np.count_nonzero(~np.isnan(series.levels))) >= LEAST_COMMITS
 
 
 def is_judged(series: BenchmarkSeries) -> bool:
-    """True if a benchmark was measured at enough commits to see a change."""
-    return int(np.count_nonzero(~np.isnan(series.levels))) >= LEAST_COMMITS
+    """True if a benchmark was measured at enough commits, and it is known in which direction it improves."""
+    return is_long(series) and series.better is not Better.UNKNOWN
 
 
 def find_changes(
@@ -115,13 +124,16 @@ def _change(
     of_commits = np.zeros(len(series.levels))
     of_commits[measured[1:]] = mass
     old, new = suspect_range(values, split, up=shift.after > shift.before)
+    before, after = (
+        level if abs(level) > _ZERO * values.max() else 0.0 for level in (shift.before, shift.after)
+    )
     return BenchmarkChange(
         series,
         shift.index,
         int(measured[first]),
         int(measured[last]),
-        shift.before,
-        shift.after,
+        before,
+        after,
         p_value,
         of_commits,
         (int(measured[min(first, old)]), int(measured[max(last, new)])),

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 
+from agents.experiments.benchmarks.entries import is_dirty
+from agents.experiments.benchmarks.foreign_formats import ForeignFormat, foreign_format
 from agents.experiments.benchmarks.order import CommitOrder, commit_order
 from agents.experiments.benchmarks.results import (
+    COMMIT_ID,
     BenchmarkRun,
     LeftOut,
     Measurement,
+    Remark,
     ResultFile,
     commit_of,
     commits_of,
@@ -22,14 +27,22 @@ from agents.experiments.benchmarks.results import (
 from agents.experiments.benchmarks.series import (
     BenchmarkSeries,
     SeriesIdentity,
+    directed,
     identified,
     series_of,
     titled,
 )
+from agents.experiments.benchmarks.units import Better
 from pipeline.model.errors import ConfigError, file_errors
 
 HIDDEN_RESULTS = (".asv", ".benchmarks")
 """Folders that tools keep results in by default."""
+
+_REMEDIES = {
+    LeftOut.AMBIGUOUS: " (several benchmarks of one name: lines such as pkg: shop/store, or files of their "
+    "own, distinguish them)"
+}
+"""What would make measurements of entries that are left out."""
 
 MOST_BYTES = 256 * 1024**2
 """Largest file of results."""
@@ -54,6 +67,7 @@ class RunsReading:
 
     runs: list[BenchmarkRun] = field(default_factory=list)
     unknown: list[Path] = field(default_factory=list)  # files of folders that hold no results
+    foreign: dict[ForeignFormat, list[Path]] = field(default_factory=dict)  # those that hold other reports
 
     @property
     def left_out(self) -> Counter[LeftOut]:
@@ -64,9 +78,9 @@ class RunsReading:
         return total
 
     @property
-    def dirty(self) -> int:
-        """Number of files that were measured with changes that were not committed."""
-        return sum(run.results.dirty for run in self.runs)
+    def remarks(self) -> Counter[Remark]:
+        """Number of files by what is said of them."""
+        return Counter(remark for run in self.runs for remark in run.results.remarks)
 
 
 def read_results(paths: Sequence[Path], advance: Callable[[], object] = lambda: None) -> RunsReading:
@@ -79,19 +93,20 @@ def read_results(paths: Sequence[Path], advance: Callable[[], object] = lambda: 
     for path in paths:
         for file in _files(path):
             advance()
-            run = _read(file)
-            if run:
-                reading.runs.append(run)
+            content = _content(file)
+            runs = _read(content) if content else []
+            foreign = foreign_format(content) if content and not runs else None
+            if runs:
+                reading.runs += runs
             elif path == file:
-                raise ConfigError(f"{path}: holds no results of {', '.join(format_names())}")
+                holds = f"holds {foreign.name}; {foreign.remedy}" if foreign else _no_results(content)
+                raise ConfigError(f"{path}: {holds}")
+            elif foreign:
+                reading.foreign.setdefault(foreign, []).append(file)
             else:
                 reading.unknown.append(file)
     if not any(run.results.measurements for run in reading.runs):
-        counts = ", ".join(f"{count:,} {reason}" for reason, count in reading.left_out.items())
-        raise ConfigError(
-            f"{', '.join(map(str, paths[:3]))}: no results of {', '.join(format_names())}"
-            f"{f'; left out: {counts}' if counts else ''}"
-        )
+        raise ConfigError(f"{', '.join(map(str, paths[:3]))}: {_nothing_left(reading)}")
     reading.runs = _with_commits(reading.runs)
     return reading
 
@@ -102,19 +117,23 @@ def arrange(
     *,
     in_order: bool = False,
     across: Collection[str] = (),
+    directions: Mapping[str, Better] = MappingProxyType({}),
 ) -> BenchmarkHistory:
     """Put runs in the order of commits, and the repetitions of one commit and one identity together.
 
-    Results belong to one series if name, scale of the unit, statistic and all labels are the same.
+    Results belong to one series if name, scale of the unit, statistic and all labels are the same. Results of
+    changed files are passed over where a commit has others.
 
     Args:
         runs: In the order in which files were named.
         order: Ids of commits, oldest first, such as git's. Runs of commits that ``order`` lacks are left out.
         in_order: The runs are in the order of commits.
         across: Labels in which the results of one series may differ.
+        directions: Directions by unit, name of a benchmark, or metric after the colon of a name.
 
     Raises:
-        ConfigError: nothing gives the order of the commits, or no result has a label of ``across``.
+        ConfigError: nothing gives the order of the commits, or no result has a label of ``across`` or a name
+            of ``directions``.
     """
     runs = [run for run in runs if run.results.measurements]
     if order:
@@ -123,10 +142,18 @@ def arrange(
     ordered = commit_order(runs, order, in_order=in_order)
     column = {commit: number for number, commit in enumerate(ordered.commits)}
     measured: dict[SeriesIdentity, list[tuple[int, Measurement]]] = {}
+    changed: list[tuple[SeriesIdentity, int, Measurement]] = []
     for run, measurement, identity in identified(runs, across):
-        measured.setdefault(identity, []).append((column[run.commit], measurement))
+        if Remark.DIRTY in run.results.remarks:
+            changed.append((identity, column[run.commit], measurement))
+        else:
+            measured.setdefault(identity, []).append((column[run.commit], measurement))
+    committed = {(identity, commit) for identity, entries in measured.items() for commit, _ in entries}
+    for identity, commit, measurement in changed:
+        if (identity, commit) not in committed:
+            measured.setdefault(identity, []).append((commit, measurement))
     series = [series_of(identity, entries, len(column)) for identity, entries in measured.items()]
-    return BenchmarkHistory(ordered, tuple(titled(series)))
+    return BenchmarkHistory(ordered, tuple(titled([*directed(series, directions)])))
 
 
 def _files(path: Path) -> Iterable[Path]:
@@ -140,23 +167,49 @@ def _files(path: Path) -> Iterable[Path]:
         return sorted(file for file in paths if file.is_file())
 
 
-def _read(path: Path) -> BenchmarkRun | None:
+def _nothing_left(reading: RunsReading) -> str:
+    """Return why files have no results that can be compared, and what would give some."""
+    reasons = [f"{format_.name}: {format_.remedy}" for format_ in reading.foreign]
+    reasons += [
+        f"left out: {count:,} {reason}{_REMEDIES.get(reason, '')}"
+        for reason, count in reading.left_out.items()
+    ]
+    return f"no results ({'; '.join(reasons)})" if reasons else _no_results(None).removeprefix("holds ")
+
+
+def _no_results(content: ResultFile | None) -> str:
+    holds = "holds"
+    if content and content.is_prose:
+        holds = "is a document, and holds"
+    elif content and content.document is None and content.text.lstrip()[:1] in ("{", "["):
+        holds = "is not one JSON document (cut off, or several in a file), and holds"
+    return f"{holds} no results of {', '.join(format_names())}"
+
+
+def _content(path: Path) -> ResultFile | None:
     with file_errors(path), path.open("rb") as file:
         data = file.read(MOST_BYTES + 1)
     if len(data) > MOST_BYTES:
         raise ConfigError(f"{path}: more than {MOST_BYTES // 1024**2} MiB")
     try:
-        content = ResultFile.of(path, data)
+        return ResultFile.of(path, data)
     except ConfigError:
         return None
+
+
+def _read(content: ResultFile) -> list[BenchmarkRun]:
     format_ = find_format(content)
     if not format_:
-        return None
+        return []
     try:
-        results = format_.read(content)
+        results = [format_.read(run) for run in format_.runs(content)]
     except ConfigError as error:
-        raise ConfigError(f"{path}: {error}") from None
-    return BenchmarkRun(path, format_, results, results.commit)
+        raise ConfigError(f"{content.path}: {error}") from None
+    unnamed = [f"{content.path}:{number}" if results[1:] else "" for number in range(len(results))]
+    return [
+        BenchmarkRun(content.path, format_, item, item.commit or name)
+        for item, name in zip(results, unnamed, strict=True)
+    ]
 
 
 def _with_commits(runs: Sequence[BenchmarkRun]) -> list[BenchmarkRun]:
@@ -168,9 +221,24 @@ def _with_commits(runs: Sequence[BenchmarkRun]) -> list[BenchmarkRun]:
     named = []
     for run in runs:
         path = run.path.absolute().relative_to(shared) if shared else run.path
-        ids = (sha for name in _names(path) if (sha := commit_of(name)))
-        named.append(replace(run, commit=run.commit or next(ids, "") or str(run.path)))
-    return named
+        ids = [sha for name in _names(path) if (sha := commit_of(name))]
+        results = run.results
+        if any(is_dirty(name) for name in _names(path)):
+            results = replace(results, remarks=results.remarks | {Remark.DIRTY})
+        named.append(replace(run, results=results, commit=run.commit or next(iter(ids), "") or str(run.path)))
+    whole = _whole_ids({run.commit for run in named})
+    return [replace(run, commit=whole[run.commit]) for run in named]
+
+
+def _whole_ids(commits: Collection[str]) -> dict[str, str]:
+    """Return commits by their names: that which an abbreviated id begins, if all such are one commit."""
+    whole: dict[str, str] = {}
+    for commit in sorted(commits, reverse=True):  # longer ids first
+        longer = (
+            {whole[name] for name in whole if name.startswith(commit)} if COMMIT_ID.fullmatch(commit) else ()
+        )
+        whole[commit] = next(iter(longer)) if len(longer) == 1 else commit
+    return whole
 
 
 def _names(path: Path) -> tuple[str, ...]:

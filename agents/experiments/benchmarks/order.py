@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from agents.experiments.benchmarks.results import BenchmarkRun
+from agents.experiments.benchmarks.results import COMMIT_ID, BenchmarkRun
+from pipeline.files.listing import listed
 from pipeline.model.errors import ConfigError
 
-_TOKEN = re.compile(r"(?<![0-9a-zA-Z])[0-9a-f]{7,64}(?![0-9a-zA-Z])|[0-9]+|[^0-9]")
+_TOKEN = re.compile(rf"{COMMIT_ID.pattern}|[0-9]+|[^0-9]")
 _ID = re.compile(r"[0-9a-f]{7,64}")
 _YEARS = range(1970, 2100)
 
@@ -109,8 +110,15 @@ def _untimed(runs: Sequence[BenchmarkRun], times: Mapping[str, tuple[float, ...]
     of_commits = sum(math.isnan(time) for (time,) in times.values())
     if 0 < of_commits < len(times):
         return f"the time of {of_commits} of {len(times)} commits is missing"
-    untimed = sum(math.isnan(run.results.commit_time) and math.isnan(run.results.run_time) for run in runs)
-    return f"{untimed} of {len(runs)} files have no time" if untimed else "some have the same time"
+    untimed = [
+        run.path.name
+        for run in runs
+        if math.isnan(run.results.commit_time) and math.isnan(run.results.run_time)
+    ]
+    names = f" ({listed(untimed)})" if len(untimed) < len(runs) else ""
+    return (
+        f"{len(untimed)} of {len(runs)} files have no time{names}" if untimed else "some have the same time"
+    )
 
 
 def _certain(runs: Sequence[BenchmarkRun], keys: Sequence[tuple[float, ...]]) -> tuple[str, ...]:

@@ -10,45 +10,25 @@ import json
 import math
 import re
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import InitVar, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any
 
 import orjson
 
+from agents.experiments.benchmarks.units import Better
 from pipeline.model.clock import from_iso
 from pipeline.model.errors import ConfigError, InvalidMessage
 
-Value = TypeVar("Value")
+COMMIT_ID = re.compile(r"(?:(?<![0-9a-zA-Z])|(?<=-g))[0-9a-f]{7,64}(?![0-9a-zA-Z])")
+"""Id of a commit, also as git describe writes it: v1.2-3-g0f3c2a9."""
 
-COMMIT_ID = re.compile(r"(?<![0-9a-zA-Z])[0-9a-f]{7,64}(?![0-9a-zA-Z])")
-_ADDRESS = re.compile(r"0x[0-9a-f]+")
-"""Address of an object in its ``repr``, which is another one in each run."""
-
-_COMMIT_LABELS = {
-    f"{prefix}{name}"
-    for prefix in ("", "git-", "vcs.")
-    for name in ("commit", "commit-hash", "revision", "sha")
-}
-_COMMIT_TIMES = {"commit-time", "commit-date"}
-_RUN_TIMES = {"date", "time", "timestamp", "start-time", "run-time"}
-_RUN_NAMES = {"run-id", "build-id", "build-number", "by"} | {
-    f"upload{part}" for part in ("", "-part", "-time", "-file")
-}
-_RUN_ENDINGS = ("stamp", "-hash", "-sha", "-date", "-time")
-"""Labels of a file that are another one in each run: they identify the run and not what it measures."""
-
-SIZES = (1e-100, 1e100)
-"""The smallest and the largest value that is read: squares of others underflow or overflow."""
+_PROSE = {".md", ".markdown", ".rst", ".adoc", ".org", ".tex", ".html", ".htm", ".ipynb", ".patch", ".diff"}
+_FENCES = ("```", "#!", "<!")
 
 _MOST_BESIDE = 1024**2  # bytes of a file beside one of results
-
-PROCESSORS = "procs"
-"""Label of the number of processors that Go may use."""
 
 Labels = tuple[tuple[str, str], ...]
 """Names and values of labels, sorted by name."""
@@ -65,6 +45,13 @@ class LeftOut(StrEnum):
     AMBIGUOUS = "ambiguous"
 
 
+class Remark(StrEnum):
+    """What is said of a file beside its results."""
+
+    DIRTY = "dirty"  # measured with changes that were not committed
+    REPETITIONS = "repetitions"  # no package is named: results of one name may be of several benchmarks
+
+
 @dataclass(frozen=True, slots=True)
 class Measurement:
     """Repetitions of one benchmark at one commit.
@@ -75,7 +62,7 @@ class Measurement:
         values: Repetitions, or the one value that the tool made of them.
         labels: What else the file says of the benchmark: machine, interpreter, mode, package.
         statistic: What the level of ``values`` is: ``median``, or the statistic that the tool wrote.
-        more_is_better: Direction that the file states; None if it states none.
+        better: Direction that the file states; None if it states none, and the unit decides.
     """
 
     name: str
@@ -83,7 +70,7 @@ class Measurement:
     values: tuple[float, ...]
     labels: Labels = ()
     statistic: str = "median"
-    more_is_better: bool | None = None
+    better: Better | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +81,7 @@ class FileResults:
     commit: str = ""
     commit_time: float = math.nan  # epoch seconds at which the commit was made
     run_time: float = math.nan  # epoch seconds at which it was measured
-    dirty: bool = False  # measured with changes that were not committed
+    remarks: frozenset[Remark] = frozenset()
     left_out: Mapping[LeftOut, int] = field(default_factory=dict)
 
 
@@ -118,6 +105,13 @@ class ResultFile:
         except UnicodeDecodeError:
             raise ConfigError(f"{path}: not UTF-8 or UTF-16 text") from None
         return cls(path, text, _document(text))
+
+    @property
+    def is_prose(self) -> bool:
+        """True for a document or a source, such as a README whose examples look like results."""
+        if self.document is not None:
+            return False
+        return self.path.suffix.lower() in _PROSE or self.text.startswith(_FENCES) or "\n```" in self.text
 
     def beside(self, name: str) -> Mapping[str, Any]:
         """Return the JSON object in another file of the same folder, empty if there is none."""
@@ -151,6 +145,7 @@ class ResultFormat:
     recognises: Callable[[ResultFile], bool]
     read: Callable[[ResultFile], FileResults]
     machine: str = ""  # label that says which machine measured
+    runs: Callable[[ResultFile], Sequence[ResultFile]] = lambda content: (content,)  # of a file of many
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,164 +172,10 @@ def format_names() -> tuple[str, ...]:
 
 
 def find_format(content: ResultFile) -> ResultFormat | None:
-    """Return the format of a file."""
+    """Return the format of a file; documents have none, whatever their examples look like."""
+    if content.is_prose:
+        return None
     return next((format_ for format_ in _registry.values() if format_.recognises(content)), None)
-
-
-@dataclass(slots=True)
-class Entries:
-    """Collects valid measurements, and counts the other entries: files are not trusted.
-
-    Args:
-        labels: Labels of the file. Those that say its commit or a time identify no benchmark.
-    """
-
-    labels: InitVar[Mapping[str, str]] = MappingProxyType({})
-    left_out: Counter[LeftOut] = field(default_factory=Counter)
-    _of_file: dict[str, str] = field(default_factory=dict)
-    _of_run: dict[str, str] = field(default_factory=dict)  # labels of the commit and of times
-    _sorted: dict[Labels, Labels] = field(default_factory=dict)  # all labels, by those of an entry
-    _values: dict[tuple[str, str, Labels, str, bool | None], list[float]] = field(default_factory=dict)
-
-    def __post_init__(self, labels: Mapping[str, str]) -> None:
-        for name, value in labels.items():
-            self.label(name, value)
-
-    def label(self, name: str, value: str) -> None:
-        """Set a label of the entries that follow; an empty value removes it.
-
-        Raises:
-            ConfigError: the label names a commit, and named another one before.
-        """
-        if is_of_run(name):
-            if _spelled(name) in _COMMIT_LABELS and self._of_run.get(name, value) != value:
-                raise ConfigError("holds results of several commits; give each commit a file of its own")
-            self._of_run[name] = value
-            return
-        self._sorted.clear()
-        self._of_file[name] = value
-        if not value:
-            del self._of_file[name]
-
-    def add(
-        self,
-        name: object,
-        unit: object,
-        values: object,
-        labels: Mapping[str, str] | None = None,
-        *,
-        statistic: str = "median",
-        more_is_better: bool | None = None,
-    ) -> None:
-        """Take an entry if it has a name and numbers, all of them 0 or within ``SIZES``.
-
-        Entries of one file that differ in their values alone are repetitions.
-        """
-        numbers = values if isinstance(values, Sequence) and not isinstance(values, str) else [values]
-        floats = [
-            float(number)
-            for number in numbers
-            if isinstance(number, int | float) and not isinstance(number, bool)
-        ]
-        fits = all(number == 0 or SIZES[0] <= number <= SIZES[1] for number in floats)
-        if not (isinstance(name, str) and name and fits and len(floats) == len(numbers) > 0):
-            self.leave_out(LeftOut.INVALID)
-            return
-        text = unit if isinstance(unit, str) else ""
-        own = tuple((labels or {}).items())
-        if own not in self._sorted:
-            self._sorted[own] = tuple(sorted({**self._of_file, **(labels or {})}.items()))
-        key = name, text, self._sorted[own], statistic, more_is_better
-        self._values.setdefault(key, []).extend(floats)
-
-    def leave_out(self, reason: LeftOut, count: int = 1) -> None:
-        """Count entries that are no measurements."""
-        if count:
-            self.left_out[reason] += count
-
-    def results(
-        self,
-        commit: object = "",
-        *,
-        commit_time: object = None,
-        run_time: object = None,
-        dirty: object = False,
-    ) -> FileResults:
-        """Return the results that were collected; the file's labels say what no argument does."""
-        return FileResults(
-            [
-                Measurement(name, unit, tuple(values), labels, statistic, more_is_better)
-                for (name, unit, labels, statistic, more_is_better), values in self._values.items()
-            ],
-            commit_of(commit) or self._first(_COMMIT_LABELS, commit_of, ""),
-            self._moment(commit_time, _COMMIT_TIMES),
-            self._moment(run_time, _RUN_TIMES),
-            dirty is True,
-            dict(self.left_out),
-        )
-
-    def _first(self, names: Collection[str], read: Callable[[object], Value], none: Value) -> Value:
-        return next((read(text) for name, text in self._of_run.items() if _spelled(name) in names), none)
-
-    def _moment(self, value: object, names: Collection[str]) -> float:
-        return moment_of(value) if value is not None else self._first(names, moment_of, math.nan)
-
-
-def _spelled(name: str) -> str:
-    return name.lower().replace("_", "-")
-
-
-def is_of_run(name: str) -> bool:
-    """True if a label says the commit or a time of a run, and identifies no benchmark."""
-    text = _spelled(name)
-    return text in _COMMIT_LABELS | _RUN_TIMES | _RUN_NAMES or text.endswith(_RUN_ENDINGS)
-
-
-def labels_of(document: object, prefix: str = "") -> dict[str, str]:
-    """Return the texts, numbers and lists of an object as labels; those of inner objects as ``outer.name``.
-
-    What is nested deeper than three objects is left out.
-
-    >>> labels_of({"cpu": {"count": 8}, "args": ["-Xmx1g"], "load": None})
-    {'cpu.count': '8', 'args': '-Xmx1g'}
-    """
-    labels: dict[str, str] = {}
-    for name, value in document.items() if isinstance(document, dict) else ():
-        if isinstance(value, dict):
-            labels |= labels_of(value, f"{prefix}{name}.") if prefix.count(".") < 2 else {}
-        elif isinstance(value, list) and value and not any(isinstance(item, dict | list) for item in value):
-            labels[f"{prefix}{name}"] = _ADDRESS.sub("0x", " ".join(map(str, value)))
-        elif isinstance(value, str | int | float) and value != "":
-            labels[f"{prefix}{name}"] = _ADDRESS.sub("0x", str(value))
-    return labels
-
-
-def objects(values: object) -> Iterator[Mapping[str, Any]]:
-    """Yield the entries of a list; an entry that is no object becomes an empty one."""
-    for value in values if isinstance(values, list) else []:
-        yield value if isinstance(value, dict) else {}
-
-
-def json_object(line: str) -> Mapping[str, Any]:
-    """Return the JSON object of a line, empty if it holds none."""
-    try:
-        value = orjson.loads(line)
-    except orjson.JSONDecodeError:
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
-def part(document: object, name: str) -> Mapping[str, Any]:
-    """Return an object within an object, empty if there is none."""
-    member = document.get(name) if isinstance(document, dict) else None
-    return member if isinstance(member, dict) else {}
-
-
-def with_parameters(name: object, parameters: object) -> object:
-    """Return a benchmark's name with its parameters as ``name[a=1,b=2]``."""
-    if not (isinstance(name, str) and isinstance(parameters, dict) and parameters):
-        return name
-    return f"{name}[{','.join(f'{key}={value}' for key, value in sorted(parameters.items()))}]"
 
 
 def commit_of(text: object) -> str:
@@ -360,3 +201,17 @@ def moment_of(value: object) -> float:
         return from_iso(value) if isinstance(value, str) else math.nan
     except InvalidMessage:
         return math.nan
+
+
+def has_members(*names: str, **kinds: type) -> Callable[[ResultFile], bool]:
+    """Return a function that recognises an object with these members, of these types."""
+
+    def recognises(content: ResultFile) -> bool:
+        document = content.document
+        return (
+            isinstance(document, dict)
+            and all(name in document for name in names)
+            and all(isinstance(document.get(name), kind) for name, kind in kinds.items())
+        )
+
+    return recognises

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -12,8 +12,9 @@ from statistics import median
 
 import numpy as np
 
-from agents.experiments.benchmarks.results import COMMIT_ID, PROCESSORS, BenchmarkRun, Labels, Measurement
-from agents.experiments.benchmarks.units import unit_of
+from agents.experiments.benchmarks.entries import PROCESSORS
+from agents.experiments.benchmarks.results import COMMIT_ID, BenchmarkRun, Labels, Measurement
+from agents.experiments.benchmarks.units import Better, unit_of
 from pipeline.files.listing import listed
 from pipeline.model import FloatArray
 from pipeline.model.errors import ConfigError
@@ -21,7 +22,7 @@ from pipeline.model.errors import ConfigError
 _SEPARATOR = re.compile(r"[-_ ]+")
 _COUNTER = re.compile(
     r"(?:v|r|runs?|rep(?:eat|etition)?|iter(?:ation)?|trial|attempt|round|sample|try|build|job|pr|nightly"
-    r"|week|day|sprint|batch|part|release|version|dirty|uncommitt?ed|changes)?[0-9.:tz+]*",
+    r"|week|day|sprint|batch|part|release|version|dirty|uncommitt?ed|changes)?(?:[0-9][0-9.:tz+]*)?",
     re.IGNORECASE,
 )
 """What counts runs in names of files: 17, run2, v1.2.3, 20260131T180000Z; but not smp8 or py3.11."""
@@ -35,7 +36,7 @@ class BenchmarkSeries:
     Args:
         name: Name of the benchmark, with its parameters.
         unit: Unit of its values; that of the newest commit, if files have several of one scale.
-        more_is_better: Whether a fall is the regression.
+        better: Direction in which it improves; a change of an unknown one is not judged.
         levels: (commits,) the median of the repetitions, NaN where it was not run.
         labels: What else identifies it, such as its machine, interpreter or package.
         title: The name, and the labels in which series of this name differ.
@@ -43,7 +44,7 @@ class BenchmarkSeries:
 
     name: str
     unit: str
-    more_is_better: bool
+    better: Better
     levels: FloatArray
     labels: Labels = ()
     title: str = ""
@@ -195,14 +196,38 @@ def series_of(
         factor = unit_of(measurement.unit).scale / scale
         repetitions[column] += [value * factor for value in measurement.values]
     newest_first = sorted(entries, key=lambda entry: -entry[0])
-    stated = next((item.more_is_better for _, item in newest_first if item.more_is_better is not None), None)
+    stated = next((item.better for _, item in newest_first if item.better is not None), None)
     return BenchmarkSeries(
         identity.name,
         newest.unit,
-        unit_of(newest.unit).is_rate if stated is None else stated,
+        stated or unit_of(newest.unit).better,
         np.array([median(values) if values else np.nan for values in repetitions]),
         identity.labels,
     )
+
+
+def directed(
+    series: Sequence[BenchmarkSeries], directions: Mapping[str, Better]
+) -> Iterable[BenchmarkSeries]:
+    """Yield series with the directions that are given for their units, names or metrics.
+
+    Raises:
+        ConfigError: a direction is given for what no series has.
+    """
+    names = [_metric_names(item) for item in series]
+    every = dict.fromkeys(name for metric in names for name in metric if name)
+    for name in directions:
+        if name not in every:
+            raise ConfigError(f"--better {name}: no result has it, but {listed([*every], name)}")
+    for item, metric in zip(series, names, strict=True):
+        given = next((directions[name] for name in metric if name in directions), item.better)
+        yield replace(item, better=given)
+
+
+def _metric_names(series: BenchmarkSeries) -> tuple[str, ...]:
+    """Return what names a metric: its benchmark, the same without parameters, its metric, its unit."""
+    base = series.name.partition("[")[0]
+    return series.name, base, base.rpartition(":")[2], series.unit
 
 
 def titled(series: Sequence[BenchmarkSeries]) -> Iterable[BenchmarkSeries]:

@@ -1,24 +1,23 @@
-"""Units of results on one scale: seconds, bytes, and rates a second."""
+"""Units of results: seconds, bytes and rates on one scale, and whether more of a unit is better."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import lru_cache
 
+from pipeline.model.units import TIME_UNITS, UNIT_S
+
 _SECONDS = {
-    "ns": 1e-9,
-    "us": 1e-6,
-    "µs": 1e-6,  # the micro sign
-    "μs": 1e-6,  # the Greek mu
-    "ms": 1e-3,
-    "s": 1.0,
-    "sec": 1.0,
-    "min": 60.0,
-    "hr": 3600.0,
-    "day": 86400.0,
+    spelling: UNIT_S[unit] for spelling, unit in TIME_UNITS.items() if len(spelling) > 1 or spelling == "s"
 }
+"""Units of time in seconds; a single character other than s may mean something else, such as metres."""
+
 _BYTES = {
     "B": 1.0,
+    "byte": 1.0,
+    "bytes": 1.0,
     **{f"{prefix}B": 1000.0**power for power, prefix in enumerate("KMGT", 1)},
     **{f"{prefix}iB": 1024.0**power for power, prefix in enumerate("KMGT", 1)},
     "kB": 1000.0,
@@ -26,6 +25,26 @@ _BYTES = {
 
 _RATES = {"qps", "rps", "tps", "iops", "fps", "flops", "mflops", "gflops", "tflops", "kbps", "mbps", "gbps"}
 """Rates that are written without a slash, in lower case."""
+
+_COSTS = {
+    *("alloc", "allocs", "allocations", "instructions", "cycles", "branches", "misses", "faults", "syscalls"),
+    *("errors", "failures", "timeouts", "retries", "drops", "conflicts", "gcs"),
+}
+"""Last words of what is counted and should be few; more of them a second may be due to more work."""
+
+_MEMORY = {"rss", "heap", "stack", "alloc", "allocs", "allocated", "mem", "memory"}
+"""Words that say that bytes are of memory, and not of data that are processed."""
+
+_SUFFIX = re.compile(r"(.+[-_])(ns|us|ms|sec)")
+_WORD = re.compile(r"[-_ .:]+")
+
+
+class Better(StrEnum):
+    """Direction in which results improve."""
+
+    HIGHER = "higher"
+    LOWER = "lower"
+    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,29 +54,42 @@ class ResultUnit:
     Args:
         dimension: The unit on the common scale, such as ``s/op`` or ``ops/s``.
         scale: Factor from the unit to ``dimension``.
-        is_rate: Whether it counts per time: more is better.
+        better: Higher for rates, lower for times, memory and other costs, unknown for anything else.
     """
 
     dimension: str
     scale: float
-    is_rate: bool
+    better: Better
 
 
 @lru_cache(1024)
 def unit_of(text: str) -> ResultUnit:
-    """Return what a unit such as ``us/op``, ``ops/ms``, ``MB/s`` or ``allocations`` measures.
+    """Return what a unit such as ``us/op``, ``ops/ms``, ``MB/s``, ``p99-ns`` or ``allocations`` measures.
 
     >>> unit_of("ops/ms")
-    ResultUnit(dimension='ops/s', scale=1000.0, is_rate=True)
+    ResultUnit(dimension='ops/s', scale=1000.0, better=<Better.HIGHER: 'higher'>)
     """
     above, slash, under = text.partition("/")
     dimension, scale = _on_scale(above)
+    is_cost = above in _SECONDS or above in _BYTES or dimension != above or _is_cost(above)
     if under in _SECONDS:
-        return ResultUnit(f"{dimension}/s", scale / _SECONDS[under], above not in _SECONDS)
-    return ResultUnit(f"{dimension}{slash}{under}", scale, is_rate=text.lower() in _RATES)
+        better = Better.UNKNOWN if is_cost and above not in _BYTES else Better.HIGHER
+        return ResultUnit(f"{dimension}/s", scale / _SECONDS[under], better)
+    if text.lower() in _RATES:
+        return ResultUnit(text, 1.0, Better.HIGHER)
+    return ResultUnit(f"{dimension}{slash}{under}", scale, Better.LOWER if is_cost else Better.UNKNOWN)
 
 
 def _on_scale(text: str) -> tuple[str, float]:
     if text in _SECONDS:
         return "s", _SECONDS[text]
-    return ("B", _BYTES[text]) if text in _BYTES else (text, 1.0)
+    if text in _BYTES:
+        return "B", _BYTES[text]
+    if match := _SUFFIX.fullmatch(text):
+        return f"{match[1]}s", _SECONDS[match[2]]
+    return text, 1.0
+
+
+def _is_cost(text: str) -> bool:
+    words = _WORD.split(text.lower())
+    return words[-1] in _COSTS or (words[-1] in ("b", "bytes", "mb", "kb") and not _MEMORY.isdisjoint(words))

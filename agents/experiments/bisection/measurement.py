@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from agents.experiments.benchmarks import arrange, read_results
+from agents.experiments.benchmarks import Better, arrange, read_results
 from agents.experiments.bisection.shell import Finished
 from pipeline.files.listing import listed
 from pipeline.model.errors import ConfigError
@@ -84,6 +84,8 @@ def _results(finished: Finished, path: Path, benchmark: str | None) -> CommitMea
     named = [
         item for item in series if benchmark in (None, item.name, item.title, f"{item.title} {item.unit}")
     ]
+    if len(named) > 1:  # counters beside a time
+        named = [item for item in named if item.better is not Better.UNKNOWN] or named
     if len(named) != 1:
         titles = [item.title for item in series]
         names = listed(

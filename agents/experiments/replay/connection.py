@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import re
 import ssl
+import string
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from pipeline.model.errors import ConfigError
 
@@ -23,8 +24,13 @@ MAX_BODY_BYTES = 64 * 2**20
 
 CONNECT_S = 10.0
 
+STALE_S = 0.5
+"""Seconds without a request after which a server may close a connection just as the next one is sent."""
+
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
 """A line feed alone ends a line, too (RFC 9112, 2.2)."""
+
+_CHUNK_SIZE = re.compile(rb"[0-9a-fA-F]{1,16}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +72,8 @@ class ReplayedAnswer:
     head: bytes = b""
     body: bytes = b""
     error: str = ""
+    is_stale: bool = False
+    """True: the connection had been idle, and was closed before any byte of the answer."""
 
     def header(self, name: str) -> list[str]:
         """Return the values of a header."""
@@ -77,14 +85,29 @@ class ReplayedAnswer:
 def request_head(
     method: str, target: str, authority: str, headers: Sequence[tuple[str, str]], body_bytes: int
 ) -> bytes:
-    """Return the head of a request without the line that ends it."""
-    lines = [f"{method} {target} HTTP/1.1"]
+    """Return the head of a request without the line that ends it.
+
+    Texts of a recording stand for the bytes of Latin-1, or else for UTF-8, which a target has in percents.
+    """
+    lines = [f"{method} {_quoted(target)} HTTP/1.1"]
     if not any(name.lower() == "host" for name, _ in headers):
         lines.append(f"Host: {authority}")
     lines += [f"{name}: {value}" for name, value in headers]
     if body_bytes or method in ("POST", "PUT", "PATCH"):
         lines.append(f"Content-Length: {body_bytes}")
-    return "\r\n".join((*lines, "")).encode("latin-1", "replace")
+    return b"\r\n".join((*map(_encoded, lines), b""))
+
+
+def _quoted(target: str) -> str:
+    return target if _is_latin(target) else quote(target, safe=string.punctuation)
+
+
+def _encoded(line: str) -> bytes:
+    return line.encode("latin-1" if _is_latin(line) else "utf-8")
+
+
+def _is_latin(text: str) -> bool:
+    return max(text, default="") <= "\xff"
 
 
 Done = Callable[[ReplayedAnswer], None]
@@ -101,12 +124,15 @@ class Connection(asyncio.Protocol):
         self._buffer = bytearray()
         self._reader: _Reader | None = None
         self._no_body = False
+        self._idle_since = 0.0
+        self._was_idle = False
         self.open = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the transport."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
+        self._idle_since = perf_counter()
         self.open = True
 
     def send(self, data: bytes, *, head_only: bool, done: Done) -> None:
@@ -114,6 +140,7 @@ class Connection(asyncio.Protocol):
         assert self._transport
         assert self._done is None
         self._answer, self._done, self._no_body = ReplayedAnswer(sent=perf_counter()), done, head_only
+        self._was_idle = self._answer.sent - self._idle_since >= STALE_S
         self._transport.write(data)
 
     def data_received(self, data: bytes) -> None:
@@ -144,7 +171,13 @@ class Connection(asyncio.Protocol):
         """Fail the pending request, if there is one."""
         self.open = False
         if self._answer is not None:
+            self._answer.is_stale = self._was_idle and not self._reader and not self._buffer
             self._fail("the connection was closed")
+
+    def give_up(self, error: str) -> None:
+        """Fail the pending request, if there is one, without waiting for its answer any longer."""
+        if self._answer is not None:
+            self._fail(error)
 
     def close(self) -> None:
         """Close it."""
@@ -156,6 +189,8 @@ class Connection(asyncio.Protocol):
         assert self._answer
         while True:
             end = _HEAD_END.search(self._buffer)
+            if not b"HTTP/1.".startswith(self._buffer[:7]):  # such as of TLS or HTTP/2, which has no end
+                raise ValueError("the answer is no HTTP/1")
             if end is None:
                 if len(self._buffer) > MAX_HEAD_BYTES:
                     raise ValueError("the head of the answer has no end")
@@ -163,7 +198,7 @@ class Connection(asyncio.Protocol):
             head = bytes(self._buffer[: end.start()])
             del self._buffer[: end.end()]
             status = head[9:12]
-            if not head.startswith(b"HTTP/1.") or not status.isdigit():
+            if not status.isdigit():
                 raise ValueError("the answer is no HTTP/1")
             if status[0:1] != b"1":  # 1xx statuses such as 100 Continue come before the answer
                 break
@@ -176,8 +211,9 @@ class Connection(asyncio.Protocol):
         assert self._reader
         answer = self._answer
         answer.ended, answer.body = perf_counter(), bytes(self._reader.body)
-        closes = [value.lower() for value in answer.header("Connection")]
-        if "close" in closes or self._reader.until_eof or answer.head.startswith(b"HTTP/1.0"):
+        closes = any("close" in re.split(r"[\s,]+", value.lower()) for value in answer.header("Connection"))
+        ends = closes or self._reader.until_eof or answer.head.startswith(b"HTTP/1.0")
+        if ends or self._buffer:  # bytes beyond an answer belong to none, such as a body of 204
             self.close()
         self._hand_over(answer)
 
@@ -191,6 +227,7 @@ class Connection(asyncio.Protocol):
     def _hand_over(self, answer: ReplayedAnswer) -> None:
         done, self._done, self._answer, self._reader = self._done, None, None, None
         self._buffer.clear()
+        self._idle_since = perf_counter()
         assert done
         self._released(self)
         done(answer)
@@ -237,9 +274,10 @@ class _Reader:
                 if not line:
                     return True
                 continue
-            size = int(line.partition(b";")[0].strip() or b"x", 16)
-            if size < 0:
+            digits = line.partition(b";")[0].strip()
+            if not _CHUNK_SIZE.fullmatch(digits):
                 raise ValueError("a chunk has no size")
+            size = int(digits, 16)
             if not size:
                 self._trailer = True
                 del buffer[:end]
@@ -258,8 +296,10 @@ def _reader_of(answer: ReplayedAnswer, *, no_body: bool) -> _Reader:
         return _Reader(0, chunked=False)
     if any("chunked" in value.lower() for value in answer.header("Transfer-Encoding")):
         return _Reader(None, chunked=True)
-    lengths = answer.header("Content-Length")
-    return _Reader(int(lengths[0]) if lengths else None, chunked=False)
+    lengths = {length.strip() for value in answer.header("Content-Length") for length in value.split(",")}
+    if len(lengths) > 1 or not all(length.isascii() and length.isdigit() for length in lengths):
+        raise ValueError("the answer has no single length")
+    return _Reader(int(lengths.pop()) if lengths else None, chunked=False)
 
 
 class Pool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -33,6 +33,11 @@ class EndpointOutcome:
     failed: list[int] = field(default_factory=lambda: [0, 0])  # requests without an answer, by side
     server_errors: list[int] = field(default_factory=lambda: [0, 0])  # of status 500 and more, by side
     both_bad: int = 0  # requests that both sides failed, so that nothing was compared
+    compared: int = 0  # requests that both sides served
+    errors: tuple[Counter[str], ...] = field(default_factory=lambda: (Counter(), Counter()))
+    """Why a side has not answered, and how often."""
+    statuses: Counter[tuple[int, int]] = field(default_factory=Counter)
+    """Pairs of statuses that differ, side A first, and how often."""
     status_differs: int = 0
     body_differs: int = 0  # among answers with the same status
     latencies_s: tuple[list[float], ...] = field(default_factory=lambda: ([], []))
@@ -76,22 +81,33 @@ def outcomes(
         for side, served in enumerate(exchange.served):
             outcome.failed[side] += not served.status
             outcome.server_errors[side] += served.status >= 500
-            if served.status:
+            if not served.status:
+                outcome.errors[side][served.error] += 1
+            else:
                 outcome.latencies_s[side].append(served.latency_s)
         for side, by_index in enumerate(calls):
             outcome.calls[side] += by_index.get(exchange.index, 0)
-        outcome.both_bad += all(is_bad(served, exchange) for served in exchange.served)
+        bad = [is_bad(served, exchange) for served in exchange.served]
+        outcome.both_bad += all(bad)
+        outcome.compared += not any(bad)
         a, b = exchange.served
         if a.status and b.status:
-            outcome.status_differs += a.status != b.status
+            if a.status != b.status:
+                outcome.status_differs += 1
+                outcome.statuses[a.status, b.status] += 1
             outcome.body_differs += a.status == b.status and a.digest != b.digest
     return dict(sorted(by_endpoint.items()))
 
 
 def is_bad(served: Served, exchange: Exchange) -> bool:
-    """Return whether a side did not serve a request: no answer, 5xx, or 4xx unlike the recorded answer."""
-    recorded = exchange.request.recorded_status
-    return not served.status or served.status >= 500 or (served.status >= 400 > recorded > 0)
+    """Return whether a side did not serve a request.
+
+    That is no answer, 5xx, or 4xx or a redirect unlike the recorded answer, such as to a page of login.
+    """
+    status, recorded = served.status, exchange.request.recorded_status
+    is_refused = status >= 400 > recorded > 0
+    is_redirected = 300 <= status < 400 and status != 304 and 200 <= recorded < 300
+    return not status or status >= 500 or is_refused or is_redirected
 
 
 def percentile_ms(latencies_s: Sequence[float], share: float) -> float | None:

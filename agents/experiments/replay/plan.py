@@ -18,6 +18,9 @@ from pipeline.model.errors import ConfigError
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 """Safe methods (RFC 9110, 9.2.1) but TRACE."""
 
+MOST_ENDPOINTS = 1000
+"""Most endpoints; requests of all further ones are one endpoint, ``other``."""
+
 _LEFT_OUT = frozenset(
     {"host", "content-length", "connection", "keep-alive", "proxy-connection", "te", "trailer"}
     | {"transfer-encoding", "upgrade", "expect"}
@@ -75,7 +78,7 @@ def name_endpoints(
     requests: Sequence[RecordedRequest], rules: Sequence[tuple[str, str]] = ()
 ) -> list[NamedRequest]:
     """Return requests with their endpoints: method and path, with identifiers folded."""
-    types = RequestTypes(rules, most=1000)
+    types = RequestTypes(rules, most=MOST_ENDPOINTS)
     lines = [f"{request.method} {request.target}" for request in requests]
     types.learn(lines)
     return [
@@ -86,7 +89,7 @@ def name_endpoints(
 
 def folded_paths_of(requests: Sequence[RecordedRequest], rules: Sequence[tuple[str, str]] = ()) -> list[str]:
     """Return the paths under which endpoints are one endpoint, ``:name``, because there are so many."""
-    types = RequestTypes(rules, most=1000)
+    types = RequestTypes(rules, most=MOST_ENDPOINTS)
     types.learn([f"{request.method} {request.target}" for request in requests])
     return sorted(types.folds)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 
+from agents.experiments.replay.body import digests_of
 from agents.experiments.replay.connection import Address, Connection, Pool, ReplayedAnswer, request_head
-from agents.experiments.replay.plan import PlannedRequest
+from agents.experiments.replay.plan import SAFE_METHODS, PlannedRequest
 from agents.experiments.replay.timing import server_timings
 from agents.experiments.replay.trace import Trace
 from pipeline.model.errors import ConfigError
@@ -19,7 +19,6 @@ _BURST = 4
 """Requests that a late replayer sends before it reads answers again."""
 
 _START_S = 0.05
-_DIGEST_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,35 +200,41 @@ class Replayer:
     async def _send_later(self, pair: _Pair, before: asyncio.Future[None] | None) -> None:
         if before:
             await before
-        taken: list[Connection] = []
-        try:
-            for pool in self._pools:
-                taken.append(await pool.take())
-        except (OSError, TimeoutError) as error:
-            for pool, connection in zip(self._pools, taken, strict=False):
-                pool.release(connection)
-            now = perf_counter()
-            for side in range(len(self._pools)):
-                self._take(pair, side, ReplayedAnswer(sent=now, ended=now, error=f"no connection: {error}"))
-            return
-        self._send(pair, taken)
+        self._send(pair, [await self._connected(pair, side) for side in range(len(self._pools))])
 
-    def _send(self, pair: _Pair, connections: Sequence[Connection]) -> None:
+    async def _connected(self, pair: _Pair, side: int) -> Connection | None:
+        """Return a connection to a side; without one, the side alone has not answered."""
+        try:
+            return await self._pools[side].take()
+        except (OSError, TimeoutError) as error:
+            now = perf_counter()
+            why = getattr(error, "strerror", None) or error or "none in time"
+            pair.answers[side] = ReplayedAnswer(sent=now, ended=now, error=f"no connection: {why}")
+            return None
+
+    def _send(self, pair: _Pair, connections: Sequence[Connection | None]) -> None:
         """Write a request to all sides, one right after the other; which is first alternates."""
-        sides = range(len(connections))
-        request = pair.request
-        data = [self._bytes(request, side, pair.trace) for side in sides]
+        data = [self._bytes(pair.request, side, pair.trace) for side in range(len(connections))]
         self._sent_pairs += 1
-        order = sides if self._sent_pairs % 2 else reversed(sides)
+        order = range(len(connections)) if self._sent_pairs % 2 else reversed(range(len(connections)))
         for side in order:
-            connections[side].send(
-                data[side],
-                head_only=request.method == "HEAD",
-                done=lambda answer, side=side: self._take(pair, side, answer),  # type: ignore[misc]
-            )
-        pair.timeout = asyncio.get_running_loop().call_later(
-            self._config.timeout_s, _close_unanswered, pair, connections
-        )
+            if connection := connections[side]:
+                self._write(pair, side, connection, data[side])
+        if pair.connections:
+            loop = asyncio.get_running_loop()
+            pair.timeout = loop.call_later(self._config.timeout_s, _give_up, pair, self._config.timeout_s)
+        self._end_if_answered(pair)
+
+    def _write(self, pair: _Pair, side: int, connection: Connection, data: bytes) -> None:
+        pair.connections[side] = connection
+        is_head = pair.request.method == "HEAD"
+        connection.send(data, head_only=is_head, done=lambda answer: self._take(pair, side, answer))
+
+    async def _send_again(self, pair: _Pair, side: int) -> None:
+        if connection := await self._connected(pair, side):
+            self._write(pair, side, connection, self._bytes(pair.request, side, pair.trace))
+        else:
+            self._end_if_answered(pair)
 
     def _bytes(self, request: PlannedRequest, side: int, trace: bytes) -> bytes:
         head = self._heads[side].get(request.source)
@@ -242,27 +247,42 @@ class Replayer:
         return head + trace + request.body
 
     def _take(self, pair: _Pair, side: int, answer: ReplayedAnswer) -> None:
-        pair.served[side] = Served(
-            status=answer.status,
-            latency_s=answer.ended - pair.due,
-            lag_s=answer.sent - pair.due,
-            sent=answer.sent,
-            digest=hashlib.blake2b(answer.body, digest_size=_DIGEST_BYTES).digest(),
-            timings=server_timings(answer.header("Server-Timing"), self._config.timings)
-            if self._config.timings
-            else (),
-            error=answer.error,
-        )
-        if len(pair.served) < len(self._pools):
+        """Take an answer; a safe request on a connection that a server had given up is sent once more."""
+        if answer.is_stale and pair.request.method in SAFE_METHODS and side not in pair.resent:
+            pair.resent.add(side)
+            task = asyncio.ensure_future(self._send_again(pair, side))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
             return
+        pair.answers[side] = answer
+        self._end_if_answered(pair)
+
+    def _end_if_answered(self, pair: _Pair) -> None:
+        if len(pair.answers) < len(self._pools) or pair.is_ended:
+            return
+        pair.is_ended = True
         if pair.timeout:
             pair.timeout.cancel()
         if pair.answered:
             pair.answered.set_result(None)
             if self._sessions.get(pair.request.session) is pair.answered:
                 del self._sessions[pair.request.session]
-        served = tuple(pair.served[number] for number in range(len(self._pools)))
-        pair.ended(Exchange(pair.request, pair.index, served))
+        answers = [pair.answers[side] for side in range(len(self._pools))]
+        digests = digests_of(answers)
+        served = [self._served(pair, answer, digest) for answer, digest in zip(answers, digests, strict=True)]
+        pair.ended(Exchange(pair.request, pair.index, tuple(served)))
+
+    def _served(self, pair: _Pair, answer: ReplayedAnswer, digest: bytes) -> Served:
+        names = self._config.timings
+        return Served(
+            status=answer.status,
+            latency_s=answer.ended - pair.due,
+            lag_s=answer.sent - pair.due,
+            sent=answer.sent,
+            digest=digest,
+            timings=server_timings(answer.header("Server-Timing"), names) if names else (),
+            error=answer.error,
+        )
 
 
 @dataclass(slots=True)
@@ -272,12 +292,16 @@ class _Pair:
     due: float
     trace: bytes
     ended: Callable[[Exchange], None]
-    served: dict[int, Served] = field(default_factory=dict)
+    answers: dict[int, ReplayedAnswer] = field(default_factory=dict)
+    connections: dict[int, Connection] = field(default_factory=dict)
+    resent: set[int] = field(default_factory=set)
     answered: asyncio.Future[None] | None = None
     timeout: asyncio.TimerHandle | None = None
+    is_ended: bool = False
 
 
-def _close_unanswered(pair: _Pair, connections: Sequence[Connection]) -> None:
-    for side, connection in enumerate(connections):
-        if side not in pair.served:
-            connection.close()
+def _give_up(pair: _Pair, timeout_s: float) -> None:
+    for side, connection in list(pair.connections.items()):
+        if side not in pair.answers:
+            pair.resent.add(side)
+            connection.give_up(f"no answer in {timeout_s:g} s")

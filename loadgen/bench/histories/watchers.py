@@ -16,7 +16,7 @@ import numpy as np
 import orjson
 from scipy import stats
 
-from agents.experiments.benchmarks import BenchmarkSeries, find_changes
+from agents.experiments.benchmarks import BenchmarkSeries, Better, find_changes
 from loadgen.bench.histories import otava_program
 from pipeline.model import FloatArray, IntArray
 from pipeline.model.errors import ConfigError
@@ -51,7 +51,7 @@ def by_smidgen(histories: Sequence[FloatArray]) -> list[WatcherAnswer]:
     answers = []
     for values in histories:
         began = time.process_time()
-        series = BenchmarkSeries("history", "ns", False, np.median(values, axis=1))
+        series = BenchmarkSeries("history", "ns", Better.LOWER, np.median(values, axis=1))
         changes = [change.index for change in find_changes([series], alpha=ALPHA)]
         answers.append(WatcherAnswer(changes, time.process_time() - began))
     return answers

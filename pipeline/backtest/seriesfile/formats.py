@@ -36,6 +36,8 @@ _OTHERS = {
     b"\xd0\xcf\x11\xe0": "an Excel workbook; save it as CSV",
     b"\x28\xb5\x2f\xfd": "packed by zstd; unpack it first",
     b"\xfd7zXZ": "packed by xz; unpack it first",
+    b"Result: ": "a table of InfluxDB for people; write it with influx query --raw",
+    b"name: ": "a table of InfluxDB for people; write it with influx -format csv",
     b"<": "HTML or XML, perhaps the page of a login",
 }
 """What files that are often given begin with, and what to do."""

@@ -1,20 +1,25 @@
-"""Annotated CSV of InfluxDB: several tables in one file, each with its own columns and series.
+"""CSV of InfluxDB: several tables in one file, each with its own columns and series.
 
-Source: InfluxDB's reference, "Annotated CSV". Annotations stand before the names of columns, and hold for the
-tables after them until there are others.
+Sources: InfluxDB's reference, "Annotated CSV", of Flux, whose annotations stand before the names of columns
+and hold for the tables after them until there are others; and the CSV of InfluxQL (``influx -format csv``).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from pipeline.backtest.seriesfile.quantities import is_number
 from pipeline.backtest.seriesfile.table import Cells, Table
+from pipeline.files.listing import listed
 from pipeline.model.errors import ConfigError
 
 _ANNOTATIONS = ("#group", "#datatype", "#default")
 _NUMBERS = ("double", "long", "unsignedLong", "")
 _INTERNAL = ("", "result", "table")
+_INFLUXQL = ("name", "tags", "time")
+_TAG = re.compile(r"((?:\\.|[^\\,=])+)=((?:\\.|[^\\,])*)")
 
 
 @dataclass(slots=True)
@@ -47,7 +52,8 @@ class _Columns:
 
 def is_influx_csv(row: Sequence[str]) -> bool:
     """Return whether a file with this first row is CSV of InfluxDB."""
-    return row[0].strip() in _ANNOTATIONS or {"result", "table", "_time"} <= {cell.strip() for cell in row}
+    names = [cell.strip() for cell in row]
+    return names[0] in _ANNOTATIONS or {"result", "table", "_time"} <= set(names) or _is_influxql(names)
 
 
 def read_influx_csv(name: str, rows: Sequence[Sequence[str]], lines: Sequence[int]) -> Table:
@@ -62,25 +68,64 @@ def read_influx_csv(name: str, rows: Sequence[Sequence[str]], lines: Sequence[in
         ConfigError: a table has no times or no numbers, a line has more or fewer cells than names, or the
             file is the error that InfluxDB answered with.
     """
-    cells: dict[str, list[str]] = {"metric": [], "timestamp": [], "value": []}
-    points: list[int] = []
-    others = 0
-    for columns, row, line in _records(name, rows, lines):
-        values = [index for index in range(len(row)) if columns.is_value(index)]
-        record = [cell or columns.said("#default", index) for index, cell in enumerate(row)]
-        numbers = [index for index in values if columns.said("#datatype", index) in _NUMBERS]
-        others += len(values) - len(numbers)
-        for index in numbers:
-            if record[index].strip():
-                cells["metric"].append(_metric(columns, record, index))
-                cells["timestamp"].append(record[columns.names.index("_time")])
-                cells["value"].append(record[index])
-                points.append(line)
+    read = _influxql_points if _is_influxql([cell.strip() for cell in rows[0]]) else _flux_points
+    points, assumed = read(name, rows, lines)
     if not points:
         raise ConfigError(f"{name}: CSV of InfluxDB without numbers")
-    said = ["CSV of InfluxDB", *([f"without {others:,} values that are no numbers"] if others else [])]
-    named: Mapping[str, Cells] = cells
-    return Table(name, named, points, "line", assumed=tuple(said))
+    has_results = len({point.result for point in points}) > 1
+    cells: dict[str, Cells] = {
+        "metric": [point.metric(has_results) for point in points],
+        "timestamp": [point.time for point in points],
+        "value": [point.value for point in points],
+    }
+    points_of = [point.line for point in points]
+    return Table(name, cells, points_of, "line", assumed=("CSV of InfluxDB", *assumed))
+
+
+@dataclass(frozen=True, slots=True)
+class _Point:
+    """A value with what its series is called by."""
+
+    quantity: str  # measurement and field
+    labels: Mapping[str, str]
+    result: str  # of the query
+    time: str
+    value: str
+    line: int
+
+    def metric(self, has_results: bool) -> str:
+        """Return the name of the series; ``has_results``: the query returned several results."""
+        labels = {**self.labels, **({"result": self.result} if has_results else {})}
+        texts = ", ".join(f'{label}="{text}"' for label, text in sorted(labels.items()))
+        return f"{self.quantity}{{{texts}}}" if texts else self.quantity
+
+
+def _flux_points(
+    name: str, rows: Sequence[Sequence[str]], lines: Sequence[int]
+) -> tuple[list[_Point], Sequence[str]]:
+    """Return the numbers of annotated CSV, and what was assumed."""
+    points = []
+    others = 0
+    for columns, row, line in _records(name, rows, lines):
+        record = [cell or columns.said("#default", index) for index, cell in enumerate(row)]
+        fields = dict(zip(columns.names, record, strict=True))
+        for index in [index for index in range(len(row)) if columns.is_value(index)]:
+            if columns.said("#datatype", index) not in _NUMBERS:
+                others += 1
+            elif record[index].strip():
+                column = columns.names[index]
+                quantity = fields.get("_field", "") if column == "_value" else column
+                points.append(
+                    _Point(
+                        ".".join(filter(None, (fields.get("_measurement", ""), quantity))) or "value",
+                        _labels(columns, record),
+                        fields.get("result", ""),
+                        fields["_time"],
+                        record[index],
+                        line,
+                    )
+                )
+    return points, [f"without {others:,} values that are no numbers"] if others else []
 
 
 def _records(
@@ -119,15 +164,65 @@ def _check(where: str, columns: _Columns) -> None:
         raise ConfigError(f"{where}: a table of InfluxDB without _value or a column of numbers")
 
 
-def _metric(columns: _Columns, record: Sequence[str], index: int) -> str:
-    """Return the name of a value's series: measurement, field and tags."""
-    labels = {
+def _labels(columns: _Columns, record: Sequence[str]) -> dict[str, str]:
+    """Return the tags of a record."""
+    return {
         label: record[position]
         for position, label in enumerate(columns.names)
         if columns.is_label(position) and record[position]
     }
-    fields = dict(zip(columns.names, record, strict=True))
-    quantity = columns.names[index] if columns.names[index] != "_value" else fields.get("_field", "")
-    name = ".".join(part for part in (fields.get("_measurement", ""), quantity) if part) or "value"
-    tags = ", ".join(f'{label}="{text}"' for label, text in sorted(labels.items()))
-    return f"{name}{{{tags}}}" if tags else name
+
+
+def _is_influxql(names: Sequence[str]) -> bool:
+    return len(names) > 2 and names[0] == "name" and "time" in names[1:3]
+
+
+def _influxql_points(
+    name: str, rows: Sequence[Sequence[str]], lines: Sequence[int]
+) -> tuple[list[_Point], Sequence[str]]:
+    """Return the numbers of InfluxQL's CSV: tables between blank lines, with columns name, tags and time.
+
+    Tags that a query grouped by are in the column ``tags``. Other columns with a text are tags too, or
+    fields: they are labels in either case, so that no two series become one.
+    """
+    points: list[_Point] = []
+    text_columns: dict[str, None] = {}
+    blanks = [-1, *(index for index, row in enumerate(rows) if not row), len(rows)]
+    for start, end in zip(blanks, blanks[1:], strict=False):
+        if end - start > 1:
+            added, texts = _influxql_table(name, rows[start + 1 : end], lines[start + 1 : end])
+            points += added
+            text_columns |= dict.fromkeys(texts)
+    return points, [f"labels by {listed(list(text_columns))}"] if text_columns else []
+
+
+def _influxql_table(
+    name: str, rows: Sequence[Sequence[str]], lines: Sequence[int]
+) -> tuple[list[_Point], list[str]]:
+    """Return the numbers of a table with its names, and the columns of texts."""
+    names = [cell.strip() for cell in rows[0]]
+    if not _is_influxql(names):
+        raise ConfigError(f"{name}:{lines[0]}: a table of InfluxDB without the columns name and time")
+    for row, line in zip(rows, lines, strict=True):
+        if len(row) != len(names):
+            raise ConfigError(f"{name}:{line}: {len(row)} columns, where the table has {len(names)}")
+    columns = [index for index, column in enumerate(names) if column not in _INFLUXQL]
+    numbers = [index for index in columns if all(is_number(row[index] or "0") for row in rows[1:])]
+    texts = [index for index in columns if index not in numbers]
+    points = []
+    for row, line in zip(rows[1:], lines[1:], strict=True):
+        record = dict(zip(names, row, strict=True))
+        labels = {names[index]: row[index] for index in texts if row[index]} | _tags(record.get("tags", ""))
+        points += [
+            _Point(f"{record['name']}.{names[index]}", labels, "", record["time"], row[index], line)
+            for index in numbers
+            if row[index].strip()
+        ]
+    return points, [names[index] for index in texts]
+
+
+def _tags(text: str) -> dict[str, str]:
+    """Return tags such as ``host=a,region=eu``; old versions do not mark commas within one."""
+    tags = dict(_TAG.findall(text))
+    is_whole = ",".join(f"{tag}={value}" for tag, value in tags.items()) == text
+    return tags if is_whole else {"tags": text}

@@ -155,6 +155,12 @@ def _selector(labels: Mapping[str, str], service: str) -> str:
     return f"{name}{{{matchers}}}" if matchers else name or "value"
 
 
+def _influx(value: Any) -> None:
+    """Refuse an answer of InfluxDB, whose CSV is read."""
+    if isinstance(value, dict) and isinstance(value.get("results"), list):
+        raise WrongShape("an answer of InfluxDB; ask for CSV (Accept: application/csv)")
+
+
 def _graphite(value: Any) -> Shaped | None:
     """Read an answer of Graphite: targets with pairs of value and time."""
     if not isinstance(value, list) or not value:
@@ -222,6 +228,7 @@ def _pairs_of(value: Any) -> list[tuple[Any, Any]] | None:
 
 SHAPES: Sequence[Callable[[Any], Shaped | None]] = (
     _prometheus,
+    _influx,
     _graphite,
     _object_of_columns,
     _records,

@@ -36,8 +36,14 @@ def lay_out(table: Table, *, untimed: bool) -> Table:
     if missing := [name for name in wanted if name not in table.cells]:
         raise ConfigError(f"{table.name}: no column {missing[0]!r}; it has {_names(table, missing[0])}")
     if unused := [name for name in table.cells if name not in _USED]:
-        table = table.assume(f"without {listed([name or 'a column that has no name' for name in unused])}")
+        table = table.assume(f"without {listed([_described(name, table.cells[name]) for name in unused])}")
     return table
+
+
+def _described(name: str, cells: Cells) -> str:
+    """Name a column that is not used; texts in it may be labels, whose rows are then one series."""
+    texts = 0 if isinstance(cells, np.ndarray) else len(set(cells))
+    return f"{name or 'a column that has no name'}{f' ({texts:,} values)' if name and texts > 1 else ''}"
 
 
 def _with_times(table: Table, *, untimed: bool) -> Table:

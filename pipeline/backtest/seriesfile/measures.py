@@ -8,7 +8,7 @@ import numpy as np
 
 from pipeline.backtest.seriesfile.quantities import Quantities, WrongCell, read_quantities
 from pipeline.model import FloatArray, IntArray
-from pipeline.model.units import DAY_S, HOUR_S, MINUTE_S, WEEK_S
+from pipeline.model.units import TIME_UNITS, UNIT_S
 
 
 def _spelt(words: str, factor: float) -> dict[str, float]:
@@ -18,14 +18,7 @@ def _spelt(words: str, factor: float) -> dict[str, float]:
 _THOUSANDS = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 _COUNTS = {**_THOUSANDS, "Mil": 1e6, "Mio": 1e6, "B": 1e9, "Bil": 1e9, "Tri": 1e12}
 _SCALES: Mapping[str, Mapping[str, float]] = {
-    "s": {
-        **{"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3},
-        **_spelt("s sec secs second seconds", 1.0),
-        **_spelt("m min mins minute minutes", MINUTE_S),
-        **_spelt("h hr hrs hour hours", HOUR_S),
-        **_spelt("d day days", DAY_S),
-        **_spelt("w week weeks", WEEK_S),
-    },
+    "s": {spelling: UNIT_S[unit] for spelling, unit in TIME_UNITS.items()},
     "B": {
         **_spelt("B byte bytes Bytes", 1.0),
         **{f"{prefix}B": factor for prefix, factor in _THOUSANDS.items()},

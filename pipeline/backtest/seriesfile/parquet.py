@@ -8,6 +8,7 @@ from pathlib import Path
 from pipeline.backtest.seriesfile.content import Content
 from pipeline.backtest.seriesfile.table import COUNTS, KNOWN, TIMES, Cells, Table, known_name, named
 from pipeline.backtest.tables import Columns, parse_parquet
+from pipeline.files.listing import listed
 
 
 def read_parquet_table(content: Content) -> Table:
@@ -22,14 +23,21 @@ def read_parquet_table(content: Content) -> Table:
     is_wide = not lower & {"metric", "value", *COUNTS}
     is_timed = not lower.isdisjoint(("timestamp", *TIMES))
     cells: list[tuple[str, Cells]] = []
-    for name in columns.names:
+    read = [
+        name
+        for name in columns.names
+        if is_wide or not is_timed or known_name(renamed.get(name, name)) in KNOWN
+    ]
+    for name in read:
         known = known_name(renamed.get(name, name))
-        if is_wide or not is_timed or known in KNOWN:
-            cells.append((known, _cells(columns, name, is_time=known in ("timestamp", *TIMES))))
+        cells.append((known, _cells(columns, name, is_time=known in ("timestamp", *TIMES))))
     if len(columns.names) == 1 and cells[0][0] not in KNOWN:
         cells = [("value", cells[0][1])]
+    if unread := [name for name in columns.names if name not in read]:
+        assumed = (*assumed, f"without {listed(unread)}")
     rows = range(1, columns.table.num_rows + 1)
-    return Table(content.name, named(content.name, cells), rows, "row", assumed=assumed)
+    is_local = any(columns.is_local(name) for name in columns.names)
+    return Table(content.name, named(content.name, cells), rows, "row", is_local=is_local, assumed=assumed)
 
 
 def _time_by_type(columns: Columns) -> tuple[dict[str, str], tuple[str, ...]]:

@@ -12,7 +12,7 @@ from pipeline.analysis.detect.metric_direction import DIRECTIONS
 from pipeline.backtest.seriesfile.measures import as_ucum, in_one_unit
 from pipeline.backtest.seriesfile.quantities import Quantities, WrongCell, read_quantities
 from pipeline.backtest.seriesfile.table import METADATA, MISSING, Table
-from pipeline.backtest.seriesfile.times import read_times
+from pipeline.backtest.seriesfile.times import Times, read_times, repeated_hour
 from pipeline.model import METRIC_KINDS, BoolArray, FloatArray, IntArray, MetricKind, MetricMetadata, is_gcpu
 
 Duplicates = Literal["mean", "last", "refuse"]
@@ -50,6 +50,7 @@ class _Points:
     series: tuple[tuple[str, MetricKind, str], ...]  # service, kind, metric; sorted
     series_of: IntArray  # (rows,)
     times: FloatArray | None  # (rows,)
+    is_local: bool  # whether clocks that are put forward and back may have written the times
     values: FloatArray  # (rows,)
     totals: FloatArray | None  # (rows,)
     units: tuple[str, ...]  # (series,) units of the values; "" if no cell names one
@@ -80,11 +81,9 @@ def split_series(
     values, totals = points.values, points.totals
     if points.times is not None:
         same = (np.diff(points.series_of[order]) == 0) & (np.diff(points.times[order]) == 0)
-        if same.any():
-            if duplicates == "refuse":
-                hint = "; --duplicates mean or last takes such files" if plain else ""
-                again = int(order[1:][same].min())
-                table.refuse(again, "timestamp", f"the series has a point at this time already{hint}")
+        if duplicates == "refuse" or not same.any():
+            _check_order(table, points, rows, order[1:][same], plain)
+        elif same.any():
             values, totals, order = _one_a_time(values, totals, order, same, duplicates)
     bounds = np.searchsorted(points.series_of[order], np.arange(len(points.series) + 1)).tolist()
     return tuple(
@@ -100,6 +99,28 @@ def split_series(
     ), assumed
 
 
+def _check_order(table: Table, points: _Points, rows: IntArray, again: IntArray, plain: bool) -> None:
+    """Refuse rows whose time the series has already, or may have had before clocks were put back.
+
+    Args:
+        table: For the refusal.
+        points: Of the table, with times.
+        rows: (points,) rows that hold a point, in the order of the file.
+        again: Rows with the time of another row of their series.
+        plain: Whether the command has the option --duplicates.
+    """
+    assert points.times is not None
+    hint = "; --duplicates mean or last takes such files" if plain else ""
+    if points.is_local:
+        position = repeated_hour(points.times[rows], points.series_of[rows])
+        if position is not None:
+            what = "clocks seem to have been put back here: write times with an offset such as +01:00"
+            table.refuse(int(rows[position]), "timestamp", what + (hint if len(again) else ""))
+        hint += "; if clocks were put back, write times with an offset such as +01:00"
+    if len(again):
+        table.refuse(int(again.min()), "timestamp", f"the series has a point at this time already{hint}")
+
+
 def _points(table: Table, service: str, plain: bool) -> tuple[_Points, tuple[str, ...]]:
     counts = "samples" in table.cells
     kinds = _kinds(table, "subroutine" if counts else "service")
@@ -107,7 +128,7 @@ def _points(table: Table, service: str, plain: bool) -> tuple[_Points, tuple[str
     series = tuple(sorted(set(keys)))
     position = {key: number for number, key in enumerate(series)}
     series_of: IntArray = np.array([position[key] for key in keys], dtype=np.int64)
-    times, assumed = read_times(table, any_year=plain) if "timestamp" in table.cells else (None, ())
+    times = read_times(table, any_year=plain) if "timestamp" in table.cells else Times(None, False, ())
     missing = (plain or table.wide) and not counts
     values, units, assumptions = _numbers(table, "samples" if counts else "value", series_of, missing=missing)
     totals = None
@@ -115,7 +136,8 @@ def _points(table: Table, service: str, plain: bool) -> tuple[_Points, tuple[str
         totals, _, total_assumptions = _numbers(table, "total", series_of, missing=False)
         _check_counts(table, values, totals)
         assumptions = (*assumptions, *total_assumptions)
-    return _Points(series, series_of, times, values, totals, units), (*assumed, *assumptions)
+    points = _Points(series, series_of, times.seconds, times.is_local, values, totals, units)
+    return points, (*times.assumed, *assumptions)
 
 
 def _numbers(

@@ -35,6 +35,7 @@ class Table:
     counts: Literal["line", "row"]  # what ``lines`` holds
     decimal_comma: bool = False  # whether numbers such as 1,234 rather have a decimal comma
     wide: bool = False  # whether each series has a column of its own: then a missing value is no point
+    is_local: bool = False  # whether times that are numbers here count in a time zone that is not known
     assumed: tuple[str, ...] = ()
 
     def refuse(self, row: int, column: str, what: str) -> NoReturn:

@@ -19,7 +19,7 @@ _OPERATOR = re.compile(
 
 _KEPT_WHOLE = ("(anonymous namespace)", "(anonymous class)")
 
-_LAMBDA = re.compile(r"\{(?:lambda|unnamed|block)|'(?:lambda|block|unnamed)")
+_LAMBDA = re.compile(r"\{(?:lambda|unnamed|block|default arg)|'(?:lambda|block|unnamed)")
 _CALL_OF_LAMBDA = re.compile(r"::(?:operator\(\)|_FUN|__invoke)")
 
 _QUALIFIERS = re.compile(

@@ -2,7 +2,28 @@
 
 from __future__ import annotations
 
+import re
+
 from pipeline.counting.names.rule import NameRule, cut
+
+_CYTHON = re.compile(r"^__pyx_(?:pw|pf|gb)_")
+_NUMBERED = re.compile(r"(\d+)(?=[A-Za-z_])")
+
+
+def _without_cython_index(name: str) -> str:
+    """Return a name of Cython without its function's number, which follows its module's and class' names.
+
+    Those begin with their length: ``__pyx_pw_4shop_4cart_5total`` is of ``shop.cart.total``.
+    """
+    head = _CYTHON.match(name)
+    position = head.end() if head else len(name)
+    while number := _NUMBERED.match(name, position):
+        end = number.end() + int(number[1]) if len(number[1]) < 4 else 0
+        if name[end : end + 1] != "_" or end <= number.end() or not name[end + 1 : end + 2]:
+            return name[:position] + name[number.end() :]
+        position = end + 1
+    return name
+
 
 _DESCRIPTOR = r"\((?:\[*(?:[BCDFIJSZ]|L[\w/$.-]+;))*"
 
@@ -46,9 +67,10 @@ MANAGED: tuple[NameRule, ...] = (
         cut(
             (r"(?<=[\w$])[/.+]0x[0-9a-fA-F]{6,16}(?=[./(]|$)", ""),
             (r"(LambdaForm\$\w+)(?:/\d+|\.\d{5,})(?=[./(]|$)", r"\1"),
+            (r"(LambdaForm\$[BD]?MH)\d{3,}(?=[./]|$)", r"\1"),
             (r"(?<=[\w$])/\d{8,}(?=\.|$)", ""),
         ),
-        sign=r"[/.+]0x|/\d|LambdaForm\$\w+\.\d",
+        sign=r"[/.+]0x|/\d|LambdaForm\$(?:\w+\.|[BD]?MH)\d",
     ),
     NameRule(
         "signature",
@@ -70,6 +92,7 @@ MANAGED: tuple[NameRule, ...] = (
             (r"\.lambda\$static\$\d+$", ".<clinit>"),
             (r"\.lambda\$null\$\d+$", ".lambda"),
             (r"\.lambda\$([\w$]+?)\$(?:lambda\$)?\d+$", r".\1"),
+            (r"(?<=\w)\$lambda[$-]\d+(?:\$\d+)*(?=\$lambda|$)", ""),
             (r"(?<=\w)\$lambda[$-]\d+", ""),
             (r"\$\$anonfun\$([a-zA-Z]\w*)\$\d+\.apply(?:\$\w+)?$", r".\1"),
             (r"\.\$anonfun\$([a-zA-Z]\w*)\$\d+(?:\$adapted)?$", r".\1"),
@@ -97,12 +120,56 @@ MANAGED: tuple[NameRule, ...] = (
         "generated-class",
         "Java",
         # the hash of a class that CGLIB, Byte Buddy, Javassist or a mock library generates
-        ("$$", "$ByteBuddy", "$HibernateProxy", "$MockitoMock", "_$$_"),
+        # and the number of a method in CGLIB's class
+        ("$$", "$ByteBuddy", "$Hibernate", "$MockitoMock", "$auxiliary$", "_$$_", "CGLIB$"),
         cut(
             (r"\$\$((?:\w*By)?\w*CGLIB|\w*ByGuice|FastClass\w*)\$\$[0-9a-fA-F]+(?![0-9a-zA-Z])", r"$$\1"),
-            (r"\$(ByteBuddy|HibernateProxy|HibernateInstantiator|MockitoMock)\$\w+", r"$\1"),
+            (
+                r"\$(ByteBuddy|HibernateProxy|HibernateInstantiator|HibernateAccessOptimizer|MockitoMock"
+                r"|auxiliary)\$\w+",
+                r"$\1",
+            ),
+            (r"(?<=\.)CGLIB\$(\w+)\$\d+$", r"CGLIB$\1"),
             (r"_\$\$_(?:javassist|jvst[0-9a-f]*)(?:_\d+)+", "_$$_javassist"),
         ),
+    ),
+    NameRule(
+        "numbered-class",
+        "Java, Groovy, JavaScript, Ruby, Python, Trino, Flink",
+        # the number of a class that an engine makes of a script, an expression, a query or an adapter
+        (
+            "cript",
+            "spel",
+            "_pyx",
+            "ASM",
+            "$gen.",
+            "Stream",
+            "Batch",
+            "AggsHandler$",
+            "dubbo",
+            "Dubbo",
+            "RUBY$",
+        ),
+        cut(
+            (r"^(Script)\d+(?=[.$])", r"\1"),
+            (r"^(Script_)[0-9a-f]{32}(?=[.$])", r"\1"),
+            (r"^(script)\d{13,}(?=[.$])", r"\1"),
+            (r"(nashorn[./]internal[./]scripts[./]Script\$)(?:Recompilation\$)?\d+\$(?:\d+[A-Z]*\$)?", r"\1"),
+            (r"(mozilla[./]javascript[./]gen[./]\w+?)_\d+(\._c_\w+?)_\d+$", r"\1\2"),
+            (r"\b(spel[./]Ex)\d+(?=[./]|$)", r"\1"),
+            (r"(pycode[./]_pyx)\d+(\.\w+)\$\d+$", r"\1\2"),
+            (r"\b(ASMAccessorImpl_)\d+(?=[./]|$)", r"\1"),
+            (r"\b(ASMSerializer|FastjsonASMDeserializer)_\d+(?=_\w)", r"\1"),
+            (r"(\$gen\.\w+?)(?:_\d{8}_\d{6}_\d{5}_[a-z0-9]{5})?_\d+(?=\.)", r"\1"),
+            (r"^((?:Stream|Batch)Exec\w+|BatchCalc|\w*AggsHandler)\$\d+(?=\.)", r"\1"),
+            (
+                r"(dubbo\.common\.bytecode\.(?:Wrapper|[pP]roxy)|(?<=\w)Dubbo(?:Wrap|Proxy))\d+(?=[./]|$)",
+                r"\1",
+            ),
+            (r"\b(RUBY\$(?:method|block)\$.+?)\$\d+$", r"\1"),
+        ),
+        sign=r"[sS]cript(?:_?[0-9a-f]|\$)|javascript[./]gen|spel[./]Ex\d|_pyx\d|ASM\w+_\d|\$gen\."
+        r"|^(?:Stream|Batch)(?:Exec\w+|Calc)\$\d|AggsHandler\$\d|ubbo.*\d|RUBY\$(?:method|block)",
     ),
     NameRule(
         "gensym",
@@ -116,15 +183,26 @@ MANAGED: tuple[NameRule, ...] = (
         "jit-tier",
         "JavaScript",
         # how far V8 has compiled a function: LazyCompile:*, JS:~
-        (":*", ":~", ":^", ":+", ":'", "LazyCompile:", "Function:"),
-        cut((r"^(?:LazyCompile|Function|JS|Script|Eval):(?!:)[*~^+']*(?=.)", "JS:")),
+        (":*", ":~", ":^", ":+", ":'", "LazyCompile:", "Function:", "*", "~", "^", "+"),
+        cut(
+            (r"^(?:LazyCompile|Function|JS|Script|Eval):(?!:)[*~^+']*(?=.)", "JS:"),
+            (r"^[*~^+](?=\S+ (?:node:|\S+\.[mc]?[jt]s\b))", ""),
+        ),
+        sign=r":[*~^+']|^LazyCompile:|^Function:|^(?:JS|Script|Eval):[*~^+']|^[*~^+]\S+ ",
     ),
     NameRule(
         "wasm-tier",
         "WebAssembly",
         # which of V8's compilers has compiled a function
-        ("-liftoff", "-turbofan"),
-        cut((r"(?<=[\w\]])-(?:liftoff|turbofan)$", "")),
+        # and the hash and the offset of a module
+        ("-liftoff", "-turbofan", "wasm://wasm/"),
+        cut(
+            (r"(?<=[\w\]])-(?:liftoff|turbofan)$", ""),
+            (
+                r"(?<=wasm://wasm/)((?:[\w.+]+(?:-[\w.+]+)*?)?)-?[0-9a-f]{8}(?:(?::\d+)?:0x[0-9a-f]+)?(?=:|$)",
+                r"\1",
+            ),
+        ),
     ),
     NameRule(
         "trace",
@@ -138,13 +216,17 @@ MANAGED: tuple[NameRule, ...] = (
         "beam-fun",
         "Erlang, Elixir",
         # funs and comprehensions, which belong to the function around them: -total/2-fun-0-
-        ("-fun-", "-anonymous-", "lc$^", "bc$^"),
+        # and the numbers of processes
+        ("-fun-", "-anonymous-", "-inlined-", "^", "<"),
         cut(
             (
-                r"'?-([^\s'/-][^\s'/]*/\d+)-(?:fun|anonymous|(?:b?lc|l?bc|bbc)\$\^\d+/\d+)-\d+-'?(?:/\d+)?$",
+                r"['\"]?-([^\s'\"/-][^\s'\"/]*/\d+)"
+                r"-(?:fun|anonymous|inlined|(?:b?lc|l?bc|bbc)\$\^\d+/\d+|\w+\^\w+/\d+)-\d+-['\"]?(?:/\d+)?$",
                 r"\1",
             ),
+            (r"^<\d+\.\d+\.\d+>$", "<pid>"),
         ),
+        sign=r"-(?:fun|anonymous|inlined)-\d|\^\w+/\d|<\d+\.\d+\.\d+>$",
     ),
     NameRule(
         "bound",
@@ -154,40 +236,76 @@ MANAGED: tuple[NameRule, ...] = (
         cut((r"^(?:bound |async )+(?=[\w$#<(])", "")),
     ),
     NameRule(
+        "script-position",
+        "JavaScript",
+        # the line after a file without an ending, and what keeps browsers from using a file again
+        ("node:", "<anonymous>:", ".js?", ".mjs?"),
+        cut(
+            (r"(?<![\w:])(node:[a-z][\w/.-]*)(?::\d+){1,2}(?=\)?$)", r"\1"),
+            (r"(?<=evalmachine\.<anonymous>)(?::\d+){1,2}(?=\)?$)", ""),
+            (r"(\.m?js)\?[^\s:()]*(?::\d+){0,2}(?=\)?$)", r"\1"),
+        ),
+        sign=r"node:\S+:\d|<anonymous>:\d|\.m?js\?",
+    ),
+    NameRule(
         "bundle-hash",
         "JavaScript",
-        # the content hash of a bundle's file
+        # the content hash of a bundle's file: of hexadecimal digits, of esbuild, of Rollup and Vite
         (".js", ".mjs", ".cjs"),
-        cut((r"[.-](?=[0-9a-f]*\d)[0-9a-f]{8,32}(?=(?:\.min)?\.[mc]?js\b)", "")),
+        cut(
+            (r"[.-](?=[0-9a-f]*\d)[0-9a-f]{8,32}(?=(?:\.(?:min|bundle|chunk))*\.[mc]?js\b)", ""),
+            (r"-(?=[A-Z]*[2-7])[A-Z2-7]{8}(?=\.[mc]?js\b)", ""),
+            (
+                r"-(?=[\w-]{0,7}[A-Z])(?=[\w-]{0,7}[a-z])(?=[\w-]{0,6}\d[A-Za-z])(?![a-z]+\d+[A-Z][a-z]+\.)"
+                r"[\w-]{8}(?=\.[mc]?js\b)",
+                "",
+            ),
+        ),
     ),
     NameRule(
         "php-closure",
         "PHP",
-        # the line of a closure, an anonymous class or code that is evaluated
+        # the line of an anonymous class or of evaluated code, and closures, which belong to their function
         ("{closure:", "@anonymous", "eval()'d"),
         cut(
             (r"(?:\(\d+\)|:\d+)? : eval\(\)'d code", " : eval'd code"),
-            (r"^\{closure:([^/{}]+?)\(\):\d+\}$", r"\1"),
+            (r"(?:(?<![\w\\])[\w\\]+::)?\{closure:([\w\\]+(?:::\w+)?)(?:\(\))?(?::\d+)?\}", r"\1"),
+            (r"\{closure:(\{closure:[^{}]*\}):\d+\}", r"\1"),
             (r"(\{closure:[^{}]*?)(?::\d+|\(\d+\))(?=\})", r"\1"),
             (r"(@anonymous)\x00?([^:$]*)(?::\d+)?(?:\$[0-9a-f]+)(?=::|$)", r"\1\2"),
         ),
     ),
     NameRule(
+        "php-cache",
+        "PHP",
+        # the hash of a class or a template that a framework compiles
+        ("Container", "Ghost", "Proxy", "content_"),
+        cut(
+            (
+                r"(?:^|(?<=[\\/ ]))Container(?=[A-Za-z0-9]*\d|[A-Za-z0-9]+[A-Z])[A-Za-z0-9]{7}(?=[\\/]\w)",
+                "Container",
+            ),
+            (r"(?<=\w)(Ghost|Proxy)(?=[0-9a-f]*\d)[0-9a-f]{7}(?=::|$)", r"\1"),
+            (r"\bcontent_[0-9a-f]{13,14}_\d{8}\b", "content"),
+        ),
+        sign=r"Container[A-Za-z0-9]{7}[\\/]|(?:Ghost|Proxy)[0-9a-f]{7}(?:::|$)|content_[0-9a-f]{13}",
+    ),
+    NameRule(
         "state-machine",
         ".NET",
         # the classes that C# makes of lambdas, local functions and async methods
-        (">d", ">b__", ">g__", ">c__DisplayClass"),
+        (">d", ">b__", ">g__", ">c__"),
         cut(
-            (r"[.+]<>c(?:__DisplayClass\d+_\d+)?(?:`\d+)?(?:\[[^\[\]]*\])?(?=(?:[.+]|::)<)", ""),
-            (r"[.+]<>c__DisplayClass\d+_\d+(?:`\d+)?(?=\.\w)", ""),
+            (r"[.+]<>c(?:__DisplayClass\d+_\d+|__\d+)?(?:`\d+)?(?:\[[^\[\]]*\])?(?=(?:[.+]|::)<)", ""),
+            (r"[.+]<>c__(?:DisplayClass\d+_)?\d+(?:`\d+)?(?=\.\w)", ""),
             (
-                r"(?:[.+]|::)<(?:(\w+)|<(\w+)>(?:\$|[bg]__[\w|]+))>d(?:__\d+)?(?:`\d+)?(?:\[[^\[\]]*\])?"
+                r"(?:[.+]|::)<(?:([\w.-]+)|<([\w.-]+)>(?:\$|[bg]__[\w|]+))>d(?:__\d+)?(?:`\d+)?(?:\[[^\[\]]*\])?"
                 r"(?:[.+]|::)MoveNext(?=\W|$)",
                 r".\1\2",
             ),
-            (r"::<(\w+)>[bg]__(?:\w+\|)?\d+(?:_\d+)?(?=\W|$)", r"::\1"),
-            (r"[.+]<<(\w+)>\$>[bg]__(?:\w+\|)?\d+(?:_\d+)?(?=\W|$)", r".\1"),
-            (r"[.+]<(\w+)>[bg]__(?:\w+\|)?\d+(?:_\d+)?(?=\W|$)", r".\1"),
+            (r"::<([\w.-]+)>[bg]__(?:\w+\|)?\d+(?:_\d+)?(?=\W|$)", r"::\1"),
+            (r"[.+]<<([\w.-]+)>\$>[bg]__(?:\w+\|)?\d+(?:_\d+)?(?=\W|$)", r".\1"),
+            (r"[.+]<([\w.-]+)>[bg]__(?:\w+\|)?\d+(?:_\d+)?(?=\W|$)", r".\1"),
         ),
     ),
     NameRule(
@@ -213,27 +331,51 @@ MANAGED: tuple[NameRule, ...] = (
     NameRule(
         "dynamic-method",
         ".NET",
-        # the number of a method that is generated at run time
-        ("lambda_method",),
-        cut((r"\blambda_method\d+", "lambda_method")),
+        # the number of a method, of a regular expression, a proxy or a script that is generated at run time
+        ("lambda_method", "Regex", "generatedProxy_", "Submission#"),
+        cut(
+            (r"\blambda_method\d+", "lambda_method"),
+            (r"\b(Regex)\d+(_(?:Go|Scan|FindFirstChar|TryMatchAtCurrentPosition|TryFindNext\w+))\b", r"\1\2"),
+            (r"\b(generatedProxy)_\d+(?=[.:+]|$)", r"\1"),
+            (r"\b(Submission#)\d+(?=[.+])", r"\1"),
+        ),
+        sign=r"lambda_method\d|Regex\d|generatedProxy_\d|Submission#\d",
     ),
     NameRule(
         "net-type",
         ".NET",
-        # the types of a generic: List`1[System.__Canon]
-        ("`",),
-        cut((r"(`\d+)\[[^()]*?\]+(?=[.+(!]|$)", r"\1")),
+        # the types of a generic: List`1[System.__Canon], Start[[System.Int32, mscorlib]]
+        ("`", "[["),
+        cut((r"(`\d+)\[[^()]*?\]+(?=[.+(!]|$)", r"\1"), (r"(?<=\w)\[\[[^()]*\]\](?=[.+(]|$)", "")),
     ),
     NameRule(
         "notebook",
         "Python",
-        # the process and cell of a notebook, and the number of a generated module
-        ("ipykernel", "ipython-input", "<decorator-gen-"),
+        # the process and cell of a notebook, and the number or hash of a generated module or function
+        (
+            *("ipykernel", "ipython-input", "<decorator-gen-", "<lambdifygenerated-", "_cython_magic_"),
+            *("<eval_with_key>", "__compiled_fn_", "resume_", "torchinductor"),
+        ),
         cut(
             (r"\bipykernel_\d+[./]\d+", "ipykernel"),
             (r"<ipython-input-[\w-]+>", "<ipython-input>"),
-            (r"<decorator-gen-\d+>", "<decorator-gen>"),
+            (r"<(decorator-gen|lambdifygenerated)-\d+>(?::\d+(?=\)))?", r"<\1>"),
+            (r"\b_cython_magic_[0-9a-f]{32,64}\b", "_cython_magic"),
+            (r"(<eval_with_key>)\.\d+(?::\d+)?", r"\1"),
+            (r"\b__compiled_fn_\d+(?:_[0-9a-f]{8}(?:_[0-9a-f]{4}){3}_[0-9a-f]{12})?\b", "__compiled_fn"),
+            (r"\b(torch_dynamo_resume_in_\w+?_at)_\d+\b", r"\1"),
+            (r"\b__resume_at_\d+_\d+\b", "__resume_at"),
+            (r"(torchinductor_\w+)(?:/[a-z2-7]{2})?/c[a-z2-7]{50,51}(?=\.py)", r"\1/c"),
         ),
+        sign=r"ipykernel_\d|<ipython-input|<(?:decorator-gen|lambdifygenerated)-\d|_cython_magic_[0-9a-f]"
+        r"|<eval_with_key>|__compiled_fn_\d|resume_\w*at_\d|torchinductor_\w+/",
+    ),
+    NameRule(
+        "cython-index",
+        "Python",
+        # the number of a function in its Cython module: __pyx_pw_4shop_4cart_5total
+        ("__pyx_pw_", "__pyx_pf_", "__pyx_gb_"),
+        _without_cython_index,
     ),
     NameRule(
         "ruby-block",
@@ -241,5 +383,13 @@ MANAGED: tuple[NameRule, ...] = (
         # blocks, which belong to the method around them
         (" in ",),
         cut((r"^(?:(?:block|rescue|ensure)(?: \(\d+ levels\))? in )+(?=\S)", "")),
+    ),
+    NameRule(
+        "ruby-template",
+        "Ruby",
+        # the hash and the object's number in the name of a compiled template
+        ("__",),
+        cut((r"((?:^|[#. ])_\w+?)_{2,3}\d{10,}_\d+$", r"\1"), (r"((?:^|[#. ])__tilt)_\d+$", r"\1")),
+        sign=r"__\d{10,}_\d+$|__tilt_\d",
     ),
 )

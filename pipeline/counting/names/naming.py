@@ -23,6 +23,8 @@ LONGEST = 4096
 _CUT = re.compile(r"…#[0-9a-f]{16}$")
 """End of a name that was cut (``frames.cut_name``), which is no whole name."""
 
+_REMARK = re.compile(r"\([^()]*\)$")
+
 _MOST_PASSES = 20
 _MOST_ROUNDS = 8
 
@@ -107,7 +109,7 @@ class Naming:
             return name  # for speed: most have no sign
         if len(name) > LONGEST or _CUT.search(name) or series_of(name)[0] != "subroutine":
             return name
-        if name.startswith("(") and name.endswith(")") and "::" not in name:
+        if _REMARK.match(name):
             return name  # stands for what was left out, or says what a runtime does
         ruled = self._ruled(name)
         return self._patterned(ruled) if self.patterns else ruled

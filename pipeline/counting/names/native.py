@@ -13,10 +13,21 @@ _GO_PACKAGES = (
 )
 """Packages of Go without a slash in their path, by which its names differ from Python's."""
 
-_GO_CLOSURE = re.compile(r"^(.+?)\.?(?:\.(?:func|gowrap|deferwrap)\d+(?:\.\d+)*|-fm|-range\d+|·dwrap·\d+)+$")
+_GO_CLOSURE = re.compile(
+    r"^(.+?)\.?(?:\.func\d+(?:\.[\w.()*\[\]]*)?|\.(?:gowrap|deferwrap)\d+(?:\.\d+)*|-fm|-range\d+|·dwrap·\d+)+$"
+)
+"""The first closure of a name; after it, functions may follow that Go has inlined into it."""
+
 _GO_ONLY = re.compile(
     rf"/|\(\*|\[|^(?:{_GO_PACKAGES})\.|\.(?:gowrap|deferwrap)\d|\.func\d+\.(?:func)?\d|-fm$|-range\d+$|·dwrap·|^glob\."
 )
+
+
+_GO_ABI = re.compile(r"\.abi(?:0|internal)$")
+
+
+def _without_go_abi(name: str) -> str:
+    return _GO_ABI.sub("", name) if _GO_ONLY.search(name) else name
 
 
 def _without_go_closure(name: str) -> str:
@@ -44,6 +55,12 @@ _RUST_ESCAPES = {
     "$u7d$": "}",
     "$u7e$": "~",
 }
+_RUST_PARTS = (
+    "impl|constant|inline_const"
+    "|(?:closure|async_fn|async_block|async_closure|coroutine|coroutine_closure|gen_fn|gen_block)(?:_env)?"
+)
+"""What rustc calls code inside of a function."""
+
 _RUST_ESCAPE = re.compile("|".join(map(re.escape, _RUST_ESCAPES)))
 
 
@@ -53,6 +70,33 @@ def _with_rust_signs(name: str) -> str:
         return name
     plain = plain.replace("`_<", "`<")
     return re.sub(r"(?<=[\w>\]])\.\.(?=[\w<])", "::", plain).removeprefix("_" if plain[1:2] == "<" else "")
+
+
+_SWIFT_BARE = re.compile(r"(?<=\w) -> (?:\(\)|\[[\w.]+\])$")
+"""A result behind a name whose arguments are gone already."""
+
+_SWIFT_RESULT = re.compile(r"(?<=\))(?: async| (?:re)?throws(?:\([^()]*\))?)*(?: -> .*)?$")
+
+
+def _without_swift_result(name: str) -> str:
+    """Return a name of Swift without its result and effects, which follow its arguments."""
+    name = _SWIFT_BARE.sub("", name)
+    if name.startswith(("closure #", "implicit closure #", "protocol witness ", "reabstraction thunk ")):
+        return name
+    depth = 0
+    for index, character in enumerate(name):
+        if character in "(<[":
+            depth += 1
+        elif character in ")]" or (character == ">" and name[index - 1] != "-"):
+            depth -= 1
+            if (
+                depth == 0
+                and character == ")"
+                and name.startswith((" async", " throws", " rethrows", " -> "), index + 1)
+            ):
+                result = _SWIFT_RESULT.match(name, index + 1)
+                return name[: index + 1] if result and "::" not in name[:index] else name
+    return name
 
 
 NATIVE: tuple[NameRule, ...] = (
@@ -65,14 +109,31 @@ NATIVE: tuple[NameRule, ...] = (
             (r"(?<=.) \[clone \.[^\[\]]+\]", ""),
             (r"(?<=.) \(\.[a-z][\w.]*\)$", ""),
             (
-                r"(?<=.)(?:\.(?:constprop|isra|part|cold|lto_priv|llvm|ipa_sra|simdclone|resolver|localalias"
-                r"|specialized|omp_fn|warm|unlikely|default|arch_\w+|avx\w*|sse\w*)\.\d+)+(?:\.cold|\.localalias)?$",
+                r"(?<=.)(?:\.(?:constprop|isra|part|__part|cold|lto_priv|llvm|ipa_sra|sra|simdclone|resolver"
+                r"|localalias|specialized|extracted|_?omp_fn|_omp_cpyfn|warm|unlikely|default|arch_\w+|avx\w*|sse\w*)\.\d+)+(?:\.cold|\.localalias)?$",
                 "",
             ),
             (r"((?:::|\)|^_Z)[^.]*|^[A-Za-z_]\w*)\.(?:cold|localalias)$", r"\1"),
             (r"(?<=\w)\.(omp_outlined|omp_outlined_debug__)\.*\d+$", r".\1"),
+            (r"^([A-Za-z_]\w*)\.\d{3,}$", r"\1"),
+            (r"(::[A-Za-z_]\w*)\.\d+$", r"\1"),
         ),
         sign=r"\[clone| \(\.|\.\d|\.(?:cold|localalias)$|\.omp_outlined",
+    ),
+    NameRule(
+        "generated-function",
+        "C, C++, Fortran, Python",
+        # the number of code that LLVM moves out or a debugger finds without a name, the file's number of
+        # OpenMP's kernels, and the number of a function that Numba compiles
+        ("OUTLINED_FUNCTION_", "_unnamed_symbol", "__omp_offloading_", "$"),
+        cut(
+            (r"^(OUTLINED_FUNCTION)_\d+(?:_\d+)?$", r"\1"),
+            (r"^(_*lldb_unnamed_symbol)_?\d+", r"\1"),
+            (r"^(__omp_offloading)_[0-9a-f]+_[0-9a-f]+_(\w+?)_l\d+(?:_\d+)?$", r"\1_\2"),
+            (r"(?<=\w)\$\d+(?:\.\d+)?(?=\[abi:v\d)", ""),
+            (r"^(cpython::[^\s$]+)\$\d+(?:\.\d+)?(?=\(|$)", r"\1"),
+        ),
+        sign=r"^OUTLINED_FUNCTION_\d|_unnamed_symbol_?\d|^__omp_offloading_[0-9a-f]|\$[\d.]+\[abi|^cpython::.*\$",
     ),
     NameRule(
         "local-lambda",
@@ -92,6 +153,25 @@ NATIVE: tuple[NameRule, ...] = (
         (".func", ".gowrap", ".deferwrap", "-fm", "-range", "·dwrap·"),
         _without_go_closure,
         sign=r"\.(?:func|gowrap|deferwrap)\d|-fm$|-range\d|·dwrap·\d",
+    ),
+    NameRule(
+        "go-abi",
+        "Go",
+        # the calling convention of assembly, which Go's own profiles leave out
+        (".abi0", ".abiinternal"),
+        _without_go_abi,
+        sign=r"\.abi(?:0|internal)$",
+    ),
+    NameRule(
+        "cgo-hash",
+        "Go",
+        # the hash of a package's C code, and of a plugin
+        ("_cgo", "plugin/unnamed-"),
+        cut(
+            (r"^(_cgo(?:exp)?)_[0-9a-f]{12}_(?=\w)", r"\1_"),
+            (r"^(plugin/unnamed)-[0-9a-f]{16,64}(?=\.)", r"\1"),
+        ),
+        sign=r"^_cgo(?:exp)?_[0-9a-f]{12}_|^plugin/unnamed-",
     ),
     NameRule(
         "go-shape",
@@ -126,24 +206,49 @@ NATIVE: tuple[NameRule, ...] = (
         # closures, which belong to the function around them, and the numbers of impl blocks
         ("{",),
         cut(
-            (r"(?<=.)::_?\{\{(?:closure|closure_env|impl|constant)\}\}", ""),
-            (r"(?<=.)::\{(?:closure|closure_env|impl|constant)#\d+\}", ""),
+            (rf"(?<=.)::_?\{{\{{(?:{_RUST_PARTS})\}}\}}", ""),
+            (rf"(?<=.)::\{{(?:{_RUST_PARTS})#\d+\}}", ""),
             (r"(?<=.)(?:::)?\{\{vtable\.shim\}\}|(?<=.)(?:::)?\{shim:vtable#\d+\}", ""),
         ),
+    ),
+    NameRule(
+        "swift-entry",
+        "Swift",
+        # parts, specialisations and thunks of a function, and the hash of a private one's file
+        (" for ", " of ", "merged ", "specialized ", " in _"),
+        cut(
+            (r"^\(\d+\) (?:suspend|await) resume partial function for (?=\S)", ""),
+            (r"^(?:[a-z-]+ )*specialization <.*> of (?=\S)", ""),
+            (r"^(?:merged|specialized|partial apply(?: forwarder)? for) (?=\S)", ""),
+            (r"\((\w+) in _[0-9A-F]{32}\)", r"\1"),
+            (r"^protocol witness for ([^\s()<]+).* in conformance ([^\s<]+).*$", r"\1/\2"),
+        ),
+        sign=r"partial function for |specialization <|^merged |^specialized |^partial apply|^protocol witness"
+        r"|[0-9A-F]{32}\)",
     ),
     NameRule(
         "swift-closure",
         "Swift",
         # closures, which belong to the function around them
         ("closure #",),
-        cut((r"^(?:closure #\d+ (?:\([^()]*\) (?:-> \S+ )?)?in )+(?=\S)", ""), (r" -> [^()]*$", "")),
+        cut((r"^(?:(?:implicit )?closure #\d+ (?:.*? )??in )+(?=\S)", "")),
+    ),
+    NameRule(
+        "swift-result",
+        "Swift",
+        # the result of a function, whose spaces are no return type of C++: load() async throws -> Int
+        (") async", ") throws", ") rethrows", " -> "),
+        _without_swift_result,
+        sign=r"\) (?:async|(?:re)?throws|->)|\w -> (?:\(\)|\[[\w.]+\])$",
     ),
     NameRule(
         "stamp",
-        "Julia, OCaml",
-        # the number that a compiler ends a name with
-        ("julia_", "jfptr_", "japi1_", "jlsys_", "jlplt_", "gfptr_", "caml"),
+        "Julia, OCaml, Dart",
+        # the number that a compiler ends a name with, or a private name's library
+        ("julia_", "jfptr_", "japi1_", "jlsys_", "jlplt_", "gfptr_", "caml", "Precompiled_", "@"),
         cut(
+            (r"^(Precompiled_\w+?)_\d{3,}(?:_anonymous_closure_\d{3,})*$", r"\1"),
+            (r"(?:(?<=\W)|^)(_[A-Za-z]\w*)@\d{5,}(?=\W|_|$)", r"\1"),
             (r"^((?:julia|jfptr|japi1|jlsys|jlplt|gfptr)_.+?)(?:_\d+)+$", r"\1"),
             (r"^(caml[A-Z]\w*?(?:__|\.)\w+?)_\d+(?:_code)?$", r"\1"),
         ),

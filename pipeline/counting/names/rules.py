@@ -20,7 +20,7 @@ from pipeline.counting.names.native import NATIVE
 from pipeline.counting.names.rule import NameRule
 from pipeline.counting.names.system import SYSTEM
 
-VERSION = 4
+VERSION = 5
 """Version of the rules."""
 
 RULES: tuple[NameRule, ...] = (*SYSTEM, *MANGLED, *MANAGED, *NATIVE)

@@ -21,7 +21,8 @@ SYSTEM: tuple[NameRule, ...] = (
         # addresses, and offsets from a name
         ("0x",),
         cut(
-            (r"(?<=[\w\])>])\+0x[0-9a-fA-F]+(?:/0x[0-9a-fA-F]+)?$", ""),
+            (r"(?<=[\w\])>!])\+0x[0-9a-fA-F]+(?:/0x[0-9a-fA-F]+)?$", ""),
+            (r"(?<=[\w\])][`!])0x[0-9a-fA-F]+$", "0x"),
             (r"^\[?0x[0-9a-fA-F]+\]?$", UNKNOWN),
             (r"(?<=\w )at 0x[0-9a-fA-F]{6,16}(?=>|$)", "at 0x"),
             (r"(#<\w+:)0x[0-9a-fA-F]{6,16}(?=>)", r"\g<1>0x"),
@@ -79,6 +80,7 @@ SYSTEM: tuple[NameRule, ...] = (
         cut(
             (r"(?<=[\w/])(\.[a-zA-Z]\w{0,5}):\d+(?::\d+)?(?=[\])}]*$)", r"\1"),
             (r"(\.php)\(\d+\)(?=[ :}]|$)", r"\1"),
+            (r"(\(eval at [^()]*):\d+\)(?::\d+)?", r"\1)"),
         ),
         sign=r":\d|\(\d",
     ),
@@ -86,8 +88,21 @@ SYSTEM: tuple[NameRule, ...] = (
         "map-file",
         "any",
         # the process's number in perf's map file and in perf's own libraries
-        ("perf-", "jitted-"),
-        cut((r"\bperf-\d+\.map\b", "perf.map"), (r"\bjitted-\d+-\d+\.so\b", "jitted.so")),
+        ("perf-", "jitted-", "jit-"),
+        cut((r"\bperf-\d+\.map\b", "perf.map"), (r"\bjit(ted)?-\d+(?:-\d+)?\.(so|dump)\b", r"jit\1.\2")),
+    ),
+    NameRule(
+        "temporary-file",
+        "any",
+        # random parts of names of folders and libraries that a program unpacks, and that a file is deleted
+        ("/tmp/", "_MEI", ".so", ".tmp", ".dll", " (deleted)"),
+        cut(
+            (r"(?<=/)tmp[a-z0-9_]{8}(?=/|$|\.\w)", "tmp"),
+            (r"(?<=/)_MEI[0-9a-zA-Z]{5,8}(?=/)", "_MEI"),
+            (r"(?<=[\w-])\d{10,}(?=\.(?:so|tmp|dll|dylib)\b)", ""),
+            (r" \(deleted\)(?=\]$)", ""),
+        ),
+        sign=r"/tmp[a-z0-9_]{8}|_MEI[0-9a-zA-Z]|\d{10}\.(?:so|tmp|dll|dylib)| \(deleted\)\]$",
     ),
     NameRule(
         "uuid",

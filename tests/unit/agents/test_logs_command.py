@@ -64,6 +64,8 @@ def test_files_are_counted_together(tmp_path: Path, published: list[Outgoing]) -
         (["a", "--lateness", "2d", "--follow"], "at most 1d"),
         (["a", "--period", "0s"], "--period"),
         (["a", "--state", "b"], "--state is for --follow"),
+        (["a", "--metrics", "127.0.0.1:0"], "--metrics is for --follow"),
+        (["a", "--follow", "--metrics", "9464"], "HOST:PORT"),
     ],
 )
 def test_wrong_usage_is_said(arguments: list[str], problem: str) -> None:
@@ -191,7 +193,17 @@ def test_response_times_that_are_asked_for_are_there_or_refused(
         ("2026-02-10 12:00:00", ["--time-zone", "Europe/Berlin"], 0, "2 requests of 1 types in 2 lines\n"),
         ("2026-02-10 12:00:00Z", [], 0, "2 requests of 1 types in 2 lines\n"),
         ("2026-03-29 02:30:00", ["--time-zone", "Europe/Berlin"], 2, "showed it twice, or never"),
-        ("2026-02-10 12:00:00", ["--time-zone", "Berlin"], 2, "should be a time zone such as Europe/Berlin"),
+        ("2026-10-25 02:30:00", ["--time-zone", "Europe/Berlin"], 2, "showed it twice, or never"),
+        (
+            "2026-10-25 02:30:00+01:00",
+            ["--time-zone", "Europe/Berlin"],
+            0,
+            "2 requests of 1 types in 2 lines\n",
+        ),
+        *(
+            ("2026-02-10 12:00:00", ["--time-zone", zone], 2, "should be a time zone such as Europe/Berlin")
+            for zone in ("Berlin", "europe/berlin", "", "+02:00", "Europe", "right/UTC", "../etc/passwd")
+        ),
         ("10/02/2026 12:00", [], 2, "day, month and year may be meant in another order"),
         ("2026-02-10 12:00:00 CET", [], 2, "its time zone should be an offset such as +01:00"),
     ],

@@ -137,6 +137,44 @@ def test_an_order_that_was_given_is_said(tmp_path: Path) -> None:
         assert ("commits are in the order in which files are given" in answer.stderr) is is_said
 
 
+def test_metrics_of_unknown_direction_are_said_and_judged_with_better(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number in range(24):
+        hits = (50 if number < 12 else 40) + number % 3
+        (tmp_path / f"{number}.txt").write_text(f"BenchmarkCache-8 9 {100 + number % 3} ns/op {hits} hits\n")
+    code, _, notes = watched(tmp_path)
+    assert (code, "whether more of hits is better (--better hits=higher, or =lower)" in notes) == (0, True)
+    assert [watched(tmp_path, "--better", f"hits={way}")[0] for way in ("higher", "lower")] == [1, 0]
+    for path in tmp_path.iterdir():
+        path.write_text(path.read_text().replace("ns/op", "loss"))
+    assert run(["benchmarks", "watch", str(tmp_path)]) == 2
+    assert "2 of 2 series not judged: it is not known whether more of loss, hits" in capsys.readouterr().err
+
+
+def test_what_holds_no_results_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for number in range(24):
+        (tmp_path / f"{number}.txt").write_text("BenchmarkCache-8 9 5 ns/op\n")
+    (tmp_path / "README.md").write_text("It is fast:\n\nBenchmarkCache-8 9 5 ns/op\n")
+    report = tmp_path / "all.csv"
+    report.write_text("command,mean,stddev,median,user,system,min,max\n")
+    code, _, notes = watched(tmp_path)
+    assert code == 0
+    assert "passed over 1 file without results: README.md" in notes
+    assert "passed over 1 file of hyperfine's console, CSV or Markdown: --export-json FILE writes" in notes
+    (tmp_path / "cut.json").write_text('{"context": {}, "benchmarks": [')
+    for path, reason in (
+        (
+            tmp_path / "cut.json",
+            "is not one JSON document (cut off, or several in a file), and holds no results",
+        ),
+        (report, "holds hyperfine's console, CSV or Markdown; --export-json FILE writes"),
+        (tmp_path / "README.md", "is a document, and holds no results of pytest-benchmark"),
+    ):
+        assert run(["benchmarks", "watch", str(path)]) == 2
+        assert reason in capsys.readouterr().err
+
+
 def test_uncommitted_changes_are_said(tmp_path: Path) -> None:
     commit = {"id": "0f3c2a9d", "dirty": True}
     benchmark = {"fullname": "a", "stats": {"median": 1.0}}
@@ -155,6 +193,11 @@ def test_uncommitted_changes_are_said(tmp_path: Path) -> None:
         (["{results}", "--alpha", "0.7"], "--alpha"),
         (["{results}"], "the order of 23 commits is not known: 23 of 23 files have no time"),
         (["{results}", "--repo", "{repository}", "--in-order"], "--in-order: --repo gives the order"),
+        (
+            ["{results}", "--in-order", "--better", "ns=more"],
+            "--better': should be METRIC=higher or METRIC=lower",
+        ),
+        (["{results}", "--in-order", "--better", "hits=higher"], "--better hits: no result has it, but"),
         (["{results}", "--in-order", "--across", "goos"], "--across goos: no result has this label, but"),
         ([], "Missing argument"),
     ],

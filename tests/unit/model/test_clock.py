@@ -35,6 +35,10 @@ from pipeline.model.errors import InvalidMessage
         ("2026-10-25T02:30:00+02:00", "2026-10-25T00:30:00+00:00"),  # the end of summer time: this hour
         ("2026-10-25T02:30:00+01:00", "2026-10-25T01:30:00+00:00"),  # and the same once more
         ("2024-366", "2024-12-31T00:00:00+00:00"),
+        ("2026/02/10", "2026-02-10T00:00:00+00:00"),
+        ("2026/2/1 9:05", "2026-02-01T09:05:00+00:00"),
+        ("2026-2-1 09:05:30", "2026-02-01T09:05:30+00:00"),
+        ("2026.02.10 12:00:00 +01:00", "2026-02-10T11:00:00+00:00"),
     ],
 )
 def test_iso_times(text: str, same: str) -> None:
@@ -47,6 +51,8 @@ def test_iso_times(text: str, same: str) -> None:
         ("10/02/2026", "day, month and year may be meant in another order"),
         ("02/10/26 12:00", "day, month and year may be meant in another order"),
         ("10.02.2026", "day, month and year may be meant in another order"),
+        *((text, "one is 2026-01-31T12:00") for text in ("2026/02-10", "2026/13/02", "2026/02", "2026.02")),
+        ("26/02/10", "day, month and year may be meant in another order"),
         ("26-02-10", "day, month and year may be meant in another order"),
         ("202602", "digits alone may be a date or a number"),
         ("260210", "digits alone may be a date or a number"),

@@ -2,7 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.model.units import format_duration, parse_duration_s, parse_size_bytes
+from pipeline.model.units import (
+    _SPELLINGS,
+    TIME_UNITS,
+    UNIT_S,
+    format_duration,
+    parse_duration_s,
+    parse_size_bytes,
+)
 
 
 @pytest.mark.parametrize(
@@ -94,3 +101,11 @@ def test_what_is_no_size_is_refused(value: object) -> None:
 def test_durations_are_written_in_the_largest_whole_unit(seconds: float, text: str) -> None:
     assert format_duration(seconds) == text
     assert parse_duration_s(text) == seconds
+
+
+def test_a_spelling_means_one_unit() -> None:
+    assert {TIME_UNITS[unit] for unit in UNIT_S} == set(UNIT_S)
+    spelt = [spelling for spellings in _SPELLINGS.values() for spelling in spellings.split()]
+    assert len({*spelt, *UNIT_S}) == len(spelt) + len(UNIT_S) == len(TIME_UNITS)
+    assert UNIT_S[TIME_UNITS["µs"]] == UNIT_S[TIME_UNITS["usec"]] == 1e-6
+    assert UNIT_S[TIME_UNITS["m"]] == 60.0

@@ -16,6 +16,7 @@ from google.protobuf import json_format
 
 from agents.gateway import service
 from agents.gateway.access import Client as Sender
+from agents.gateway.base import DecodeSetup, Request
 from agents.gateway.intake import IntakeRules
 from agents.gateway.scrape import Scraper
 from agents.gateway.service_metrics import ServiceMetrics
@@ -263,3 +264,21 @@ async def test_version_2_of_remote_write_is_answered_what_was_written(is_known: 
         "X-Prometheus-Remote-Write-Histograms-Written": count,
         "X-Prometheus-Remote-Write-Exemplars-Written": "0",
     }
+
+
+def test_the_log_says_once_which_metric_has_no_rate(caplog: pytest.LogCaptureFixture) -> None:
+    metrics = ServiceMetrics(MetricMap())
+    receiver = next(receiver for receiver in metrics.receivers if receiver.name == "otlp_metrics")
+    for second in range(0, 300, 10):
+        request = otlp_request("shop")
+        data = add_metric(request, "http_requests_total").sum
+        data.is_monotonic, data.aggregation_temporality = True, 2
+        add_point(data, NOW + second, NOW - 900, as_int=9000 * (second % 20) + second)
+        sent = Request("/v1/metrics", request.SerializeToString(), NOW + second)
+        apply = receiver.decode(sent, DecodeSetup()).apply
+        assert apply
+        apply("")
+        metrics.complete(NOW + second)
+    lines = [record.message for record in caplog.records]
+    assert [line.split(": ")[:2] for line in lines] == [["shop", "http_requests_total"]]
+    assert "service.instance.id" in lines[0]

@@ -388,6 +388,7 @@ def test_what_is_no_duration_is_counted_and_said() -> None:
     assert tally.table()["GET /cart"] == [5.0]
     assert tally.omissions.timed == 1
     assert tally.omissions.clauses() == [
+        "1 have no duration",
         "1 have a duration that could not be read, such as 'fast'",
         "2 have a duration whose unit nothing says, such as 250: --duration-unit gives it",
     ]

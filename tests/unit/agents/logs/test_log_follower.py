@@ -400,3 +400,54 @@ def test_columns_of_w3c_are_read_again_after_a_restart(tmp_path: Path) -> None:
             pass
         follower.close(START)
         assert (follower.tally.requests, follower.tally.omissions.invalid) == (1, 0)
+
+
+def append(log: Path, text: str) -> None:
+    with log.open("a") as stream:
+        stream.write(text)
+
+
+def test_numbers_say_what_was_counted_and_left_out(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.write("/a", after_s=PERIOD_S)
+    world.write("/deep" * 17, after_s=PERIOD_S)
+    append(world.log, "what is this\n")
+    world.write("/b", after_s=3 * PERIOD_S)
+    world.step()
+    assert world.follower
+    numbers = {labels.get("reason", name): value for name, labels, value in world.follower.samples()}
+    assert {reason: value for reason, value in numbers.items() if value} == {
+        "agent_requests_total": 3,
+        "cut": 1,
+        "unreadable": 1,
+    }
+    assert "folded" in numbers
+    assert world.follower.problem() == ""
+
+
+def test_problems_of_a_follower_are_its_health(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(tmp_path)
+    assert world.follower
+    assert world.follower.problem() == ""
+    append(world.log, "what is this\n")
+    world.step()
+    assert world.follower.problem().startswith("no line could be read (1)")
+    world.write("/a")
+    world.step()
+    assert world.follower.problem() == ""
+    world.is_up = False
+    for _ in range(40):
+        world.write("/a", after_s=PERIOD_S)
+        world.step()
+    assert world.follower.problem() == "the buffer is full: lines wait in the log for the broker"
+    world.is_up = True
+    world.step()
+    assert world.follower.problem() == ""
+
+    def fail(*_: object) -> None:
+        raise ConfigError("no space left")
+
+    monkeypatch.setattr(StateFile, "write", fail)
+    world.write("/a", after_s=PERIOD_S)
+    world.step()
+    assert world.follower.problem() == "the state cannot be written"

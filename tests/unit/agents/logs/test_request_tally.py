@@ -214,6 +214,18 @@ def test_names_that_were_folded_by_their_number_are_said() -> None:
     )
 
 
+def test_paths_that_were_cut_are_said() -> None:
+    subject = tally()
+    deep = "/a" * 16
+    subject.add([line(i * 0.5, f"{deep}/{'xy'[i % 2]}") for i in range(200)])
+    assert sum(subject.table()[f"GET {deep}/…"]) == subject.omissions.cut
+    assert 100 < subject.omissions.cut < 200
+    assert subject.omissions.clauses()[-1] == (
+        f"{subject.omissions.cut} to paths beyond 16 parts, 200 characters or 10,000 paths were cut to …: "
+        "--rule names types"
+    )
+
+
 @pytest.mark.parametrize(
     ("type_", "folds", "paths"),
     [

@@ -20,8 +20,12 @@ from agents.logs import RequestTypes
         ("GET /p/4711-red-shoes HTTP/1.1", "GET /p/:id"),
         ("GET /static/app.8f3a2b1c.js HTTP/1.1", "GET /static/app.:hash.js"),
         ("GET /mail/a@b.example HTTP/1.1", "GET /mail/:name"),
+        ("GET /mail/a%40b.example HTTP/1.1", "GET /mail/:name"),
+        ("GET /caf%C3%A9/menu HTTP/1.1", "GET /caf%C3%A9/menu"),
         ("GET http://shop.example/cart/1 HTTP/1.1", "GET /cart/:id"),
-        ("GET /a/b/c/d/e/f/g/h/i/j HTTP/1.1", "GET /a/b/c/d/e/f/g/h/…"),
+        ("GET /a/b/c/d/e/f/g/h/i/j/k/l/m/n/o/p HTTP/1.1", "GET /a/b/c/d/e/f/g/h/i/j/k/l/m/n/o/p"),
+        ("GET /a/b/c/d/e/f/g/h/i/j/k/l/m/n/o/p/q HTTP/1.1", "GET /a/b/c/d/e/f/g/h/i/j/k/l/m/n/o/p/…"),
+        ("GET " + 4 * f"/{60 * 'a'}", "GET " + 3 * f"/{60 * 'a'}" + "/…"),
         ("GET /:made-up/x", "GET /:made-up/x"),
         ("- /x", "- /x"),
         ("-", "other"),
@@ -76,3 +80,12 @@ def test_rules_come_first() -> None:
 def test_any_request_has_a_type(requests: list[str]) -> None:
     types = RequestTypes(most=10)
     assert len({types.of(request) for request in requests}) <= 11
+
+
+def test_paths_beyond_those_that_are_remembered_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agents.logs.request_type.MOST_PARENTS", 3)
+    types = RequestTypes()
+    assert [types.of(f"GET /api/{name}/show") for name in "abc"] == [
+        *("GET /api/a/show", "GET /api/b/…", "GET /api/c/…")
+    ]
+    assert types.of_unanswered("GET /api/b/edit") == "GET /api/b/…"

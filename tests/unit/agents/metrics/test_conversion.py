@@ -151,6 +151,164 @@ def test_writers_of_one_series(readings: list[SeriesReading], rates: list[float]
     assert sorted({round(float(rate), 6) for rate in seen if rate}) == rates
 
 
+def moments(
+    values: Iterable[tuple[float, float]], starts: Iterable[float] = (), **fields: object
+) -> list[SeriesReading]:
+    """Readings of one series: seconds after START and values, each with its start."""
+    given = list(starts)
+    return [
+        replace(
+            SeriesReading("x_total", LABELS, START + second, value, "counter"),
+            start=given[number] if given else 0.0,
+            **fields,  # type: ignore[arg-type]
+        )
+        for number, (second, value) in enumerate(values)
+    ]
+
+
+ALONE = [(15.0 * i, 9000.0 + 75 * i) for i in range(60)]  # 5/s
+DRAWN = np.random.default_rng(5)
+
+
+@pytest.mark.parametrize(
+    ("starts", "rate", "outcome"),
+    [
+        pytest.param([START - 9000.0] * 60, 5.0, None, id="the same in every reading"),
+        pytest.param(
+            [START - 9000 + round(jitter) for jitter in DRAWN.uniform(-1, 1, 60)],
+            5.0,
+            None,
+            id="rounded to seconds",
+        ),
+        pytest.param(
+            [START - 9000 + round(jitter) / 1000 for jitter in DRAWN.uniform(-5, 5, 60)],
+            5.0,
+            None,
+            id="rounded to milliseconds",
+        ),
+        pytest.param(
+            [START - 9000 + jitter for jitter in DRAWN.uniform(-1, 1, 60)],
+            None,
+            "unsteady_start",
+            id="computed anew for every reading",
+        ),
+        pytest.param(
+            [START - 10 + jitter for jitter in DRAWN.uniform(-1, 1, 60)],
+            None,
+            "unsteady_start",
+            id="computed anew, of a process that has just begun",
+        ),
+        pytest.param([START + t for t, _ in ALONE], None, "unsteady_start", id="the time of the reading"),
+        pytest.param(
+            [START + t - 15 for t, _ in ALONE], None, "unsteady_start", id="the time of the reading before"
+        ),
+        pytest.param(
+            [START + t - 60 for t, _ in ALONE], None, "unsteady_start", id="a minute before the reading"
+        ),
+    ],
+)
+def test_a_start_that_is_unsteady_makes_up_no_rate(
+    starts: list[float], rate: float | None, outcome: str | None
+) -> None:
+    subject = conversion({"take": "x_total"}, wait="75s")
+    rates = run(subject, moments(ALONE, starts)).get("x.rate")
+    if rate is None:
+        assert rates is None or set(rates.values) == {0.0}
+    else:
+        assert rates is not None
+        assert rates.values[1:-1] == pytest.approx(rate)
+    assert subject.counts.keys() - {"taken"} == ({outcome} if outcome else set())
+    assert [note.split(": ")[:2] for note in subject.notes()] == ([["shop", "x_total"]] if outcome else [])
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("pair", [(1000, 90_000), (80_000, 90_000), (400, 90_000), (20, 500)])
+def test_a_balancer_draws_one_of_two_writers_without_a_start(pair: tuple[int, int], seed: int) -> None:
+    drawn = np.random.default_rng(seed).integers(2, size=80)
+    subject = conversion({"take": "x_total"}, wait="75s")
+    rates = run(subject, moments((15.0 * i, pair[at] + 1.5 * i) for i, at in enumerate(drawn))).get("x.rate")
+    assert rates is None or max(rates.values) < 5
+    assert subject.counts["several_writers"] > 50
+    assert len(subject.notes()) == 1
+    assert not subject.notes()
+
+
+@pytest.mark.parametrize(
+    ("values", "resets"),
+    [
+        pytest.param(
+            [(15.0 * i, 9000.0 + 75 * i if i < 30 else 75.0 * (i - 30)) for i in range(60)], 1, id="once"
+        ),
+        pytest.param(
+            [(60.0 * i, 9000.0 + 300 * i if i < 9 else 150 + 300.0 * (i - 9)) for i in range(20)],
+            1,
+            id="60 s",
+        ),
+        pytest.param([(15.0 * i, 75.0 * (i % 12)) for i in range(60)], 4, id="every three minutes"),
+        pytest.param([(15.0 * i, (2.0**32 - 2500 + 75 * i) % 2.0**32) for i in range(60)], 1, id="a wrap"),
+    ],
+)
+def test_a_restart_without_a_start_stays_a_reset(values: list[tuple[float, float]], resets: int) -> None:
+    subject = conversion({"take": "x_total"}, wait="75s")
+    rates = run(subject, moments(values))["x.rate"].values
+    assert max(rates) == pytest.approx(5.0)
+    assert min(rates[1:-1]) >= 2.5
+    assert subject.counts == {"taken": len(values), "resets": resets}
+
+
+def test_a_writer_that_comes_once_is_a_step_that_is_taken_back() -> None:
+    readings = merged(moments(ALONE), moments([(307.0, 90_000.0)]))
+    subject = conversion({"take": "x_total"}, wait="75s")
+    assert max(run(subject, readings)["x.rate"].values) == pytest.approx(5.0)
+    assert subject.counts["several_writers"] > 0
+
+
+def test_workers_that_live_for_less_than_two_exports_are_no_unsteady_start() -> None:
+    lasting = moments(((60.0 * i, 9000.0 + 300 * i) for i in range(30)), [START - 9000.0] * 30)
+    brief = moments(
+        ((60.0 * i + 20, 100.0 + i) for i in range(30)), [START + 60 * i + 0.000123 for i in range(30)]
+    )
+    subject = conversion({"take": "x_total"}, wait="75s")
+    total = run(subject, merged(lasting, brief))["x.rate"].values[1:-1].sum() * 30
+    assert subject.counts.keys() <= {"taken", "resets"}
+    assert total == pytest.approx(27 * (300 + 115), rel=0.05)
+
+
+def test_deltas_and_cumulative_values_of_one_series_are_not_added_up() -> None:
+    cumulative = moments(((30.0 * i + 3, 50.0 + 60 * i) for i in range(9)), [START - 900] * 9)
+    subject = conversion({"take": "x_total"}, wait="30s")
+    assert run(subject, merged(DELTAS, cumulative))["x.rate"].values[1:-1] == pytest.approx(2.0)
+    assert subject.counts["mixed_temporality"] >= 8
+    assert "deltas and cumulative" in subject.notes()[0]
+
+
+@pytest.mark.parametrize("start", [0.0, math.inf], ids=["no start", "the end is the start"])
+def test_deltas_without_a_span_count_since_the_one_before(start: float) -> None:
+    deltas = [replace(delta, start=min(start, delta.time)) for delta in DELTAS]
+    assert run(conversion({"take": "x_total"}, wait="30s"), deltas)["x.rate"].values[1:-1] == pytest.approx(
+        2.0
+    )
+
+
+def test_two_deltas_of_one_span_are_of_two_writers() -> None:
+    subject = conversion({"take": "x_total"}, wait="30s")
+    run(subject, merged(DELTAS, [replace(delta, value=9.0) for delta in DELTAS]))
+    assert subject.counts == {"taken": 8, "several_writers": 8}
+
+
+@pytest.mark.parametrize(("over", "expected"), [("mean", 15.0), ("sum", 30.0), ("max", 20.0)])
+def test_sums_that_may_fall_are_levels_of_each_process(over: str, expected: float) -> None:
+    starts = (START - 500, START - 400)
+    readings = merged(
+        *(
+            series([level] * 40, name="g", part="gauge", start=start, first=START + shift)
+            for level, start, shift in zip((10.0, 20.0), starts, (0, 7), strict=True)
+        )
+    )
+    found = run(conversion({"take": "g", "over_hosts": over}, wait="60s"), readings)
+    assert found["g"].values[1:-1] == pytest.approx(expected)
+
+
 def test_a_writer_that_joins_makes_up_no_rate() -> None:
     alone = series([50.0 * i for i in range(20)], every_s=10)
     joined = workers(1000.0, 90_000.0)
@@ -171,8 +329,20 @@ def test_deltas_of_writers_add_up_and_those_that_come_again_do_not() -> None:
 def test_a_sender_that_invents_starts_fills_no_memory() -> None:
     subject = conversion({"take": "x_total"}, wait="1s")
     for number in range(1100):
-        subject.take(series([5.0], first=START + number / 10, start=START - 900 + number / 10), START + 200)
+        subject.take(
+            series([5.0], first=START + number / 10, start=START - 900.000123 + number / 10), START + 200
+        )
     assert subject.counts["full"] == 100
+
+
+def test_many_deltas_within_minutes_all_count() -> None:
+    deltas = [
+        SeriesReading("x_total", LABELS, START + i / 10, 1.0, "counter", 0.0, START + i / 10 - 1, True)
+        for i in range(2500)
+    ]
+    subject = conversion({"take": "x_total"}, wait="1s")
+    assert run(subject, deltas)["x.rate"].values[1:-1] == pytest.approx(10.0)
+    assert subject.counts == {"taken": 2500}
 
 
 def test_a_series_that_began_a_moment_ago_counts_from_its_start() -> None:
@@ -267,6 +437,8 @@ def test_metrics_beyond_the_bound_are_counted() -> None:
     subject = conversion({"take": "x_total", "labels": ["route"]}, wait="1s", series_per_service=2)
     assert len(run(subject, merged(*many))) == 2
     assert subject.counts["full"] == 18
+    (note,) = subject.notes()
+    assert note.startswith("shop: x_total: more names")
 
 
 def test_what_is_not_wanted_late_or_ahead_is_counted() -> None:

@@ -80,3 +80,12 @@ def test_buckets_beyond_floats_have_bounds_within_them() -> None:
 )
 def test_quantiles_of_explicit_buckets(rank: float, at_most: dict[float, float], expected: float) -> None:
     assert bucket_quantile(rank, at_most) == pytest.approx(expected, nan_ok=True)
+
+
+def test_a_wider_bucket_around_zero_is_no_reset() -> None:
+    before = Exponential(0, zero=5.0, zero_threshold=0.25, positive={-2: 10.0, 3: 7.0}, negative={-2: 1.0})
+    after = Exponential(0, zero=18.0, zero_threshold=0.5, positive={3: 9.0})
+    assert after.minus(before) == Exponential(0, zero=2.0, zero_threshold=0.5, positive={3: 2.0})
+    both = before.plus(after)
+    assert (both.zero, both.zero_threshold, both.count) == (34.0, 0.5, 50.0)
+    assert before.minus(after) is None

@@ -126,3 +126,31 @@ def test_fields_of_a_later_version_are_skipped() -> None:
 def test_any_bytes_are_read_or_refused(body: bytes) -> None:
     with contextlib.suppress(InvalidMessage):
         read_otlp_metrics(body)
+
+
+def test_streams_of_one_process_stay_apart_by_library_and_lists() -> None:
+    request = otlp_request("shop")
+    for scope in ("http.client.a", "http.client.b", ""):
+        scoped = request.resource_metrics[0].scope_metrics.add()
+        scoped.scope.name = scope.encode()
+        data = scoped.metrics.add(name=b"c").sum
+        data.is_monotonic, data.aggregation_temporality = True, CUMULATIVE
+        add_point(data, 2.0, 1.0, as_int=4)
+    for values in (("a", 1), ("a", 2)):
+        point = add_point(data, 2.0, 1.0, as_int=4)
+        items = point.attributes.add(key=b"tags").value.array_value.values
+        items.add(string_value=values[0].encode())
+        items.add(int_value=values[1])
+        inner = point.attributes.add(key=b"map").value.kvlist_value.values.add(key=b"k")
+        inner.value.bytes_value = b"\x01\xff"
+    own = [dict(reading.labels) for reading in read(request).readings]
+    assert [labels.get("otel_scope_name") for labels in own] == [
+        "http.client.a",
+        "http.client.b",
+        *[None] * 3,
+    ]
+    assert [labels.get("tags") for labels in own[3:]] == ["[a,1]", "[a,2]"]
+    assert own[4]["map"] == "{k:01ff}"
+    spelt = OTLP_METRICS.as_json["Request"].FromString(request.SerializeToString())
+    text = json_format.MessageToJson(spelt)
+    assert read_otlp_json(text.encode()).readings == read(request).readings

@@ -196,7 +196,7 @@ def test_each_series_of_a_wide_file_has_its_own_unit(tmp_path: Path) -> None:
     assert (used.service, wait.service) == ("export", "export")
     assert note == (
         "export.csv: taken as: service export (--service names another); 2 columns as series; "
-        "value: values in GiB, in MiB as B; value: values in ms"
+        "times without an offset are UTC; value: values in GiB, in MiB as B; value: values in ms"
     )
 
 
@@ -236,6 +236,10 @@ ASSUMED = {
     "dates": ("timestamp,value\n2024-01-01,1\n", ""),
     "a separator in the name of a series": (f"timestamp,p50;web\n{T0},1\n", "1 column as series"),
     "columns that are left out": (f"timestamp,value,host\n{T0},1,a\n", "without host"),
+    "labels that are left out": (
+        f"timestamp,value,host\n{T0},1,a\n{T0 + 1},1,b\n",
+        "without host (2 values)",
+    ),
     "an index, as pandas writes it": (f",timestamp,value\n0,{T0},1\n", "without a column that has no name"),
     "labels": (f"[[{T0}, 1], [{T0 + 1}, 2]]", "pairs of time and value"),
     "nothing": (f"timestamp,value\n{T0},1\n", ""),
@@ -246,6 +250,11 @@ ASSUMED = {
 def test_what_is_assumed_is_said(tmp_path: Path, content: str, said: str) -> None:
     _, note = read(tmp_path, "s", content.encode())
     assert note == (f"s: taken as: {said}" if said else "")
+
+
+def test_columns_of_parquet_that_are_left_out_are_said(tmp_path: Path) -> None:
+    table = {"timestamp": [T0, T0 + 1], "value": [1.0, 2.0], "host": ["a", "b"]}
+    assert read(tmp_path, "s", parquet(table))[1] == "s: taken as: without host"
 
 
 def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -278,6 +287,7 @@ REFUSED = {
     "lengths": ('{"time": [1], "a": [1, 2]}', "s: columns of different lengths: time 1, a 2"),
     "nothing": ("[]", "s: holds no point"),
     "times alone": (f"timestamp\n{T0}\n", "s: no column 'value'; it has timestamp"),
+    "InfluxDB": ('{"results": [{"series": []}]}', "s: an answer of InfluxDB; ask for CSV"),
     "Prometheus without data": (
         '{"status": "error", "error": "parse error"}',
         "s: an answer of Prometheus without data: parse error",

@@ -63,6 +63,60 @@ def test_values_that_are_no_numbers_are_left_out_and_said(tmp_path: Path) -> Non
     assert "without 1 values that are no numbers" in said[0]
 
 
+def test_results_of_one_query_are_series_of_their_own(tmp_path: Path) -> None:
+    mean, maximum = (ANNOTATIONS[2].replace("_result", result) for result in ("mean", "max"))
+    lines = [*ANNOTATIONS[:2], mean, NAMES, row(1, "1"), row(3, "2")]
+    lines += ["", *ANNOTATIONS[:2], maximum, NAMES, row(2, "8"), row(4, "9")]
+    both = {
+        'latency.p99{host="a", result="mean"}': [1.0, 2.0],
+        'latency.p99{host="a", result="max"}': [8.0, 9.0],
+    }
+    assert read(lines, tmp_path) == both
+    written = [line.replace(",,0,", ",mean,0,") for line in (row(1, "1"), row(3, "2"))]
+    written += [line.replace(",,0,", ",max,1,") for line in (row(2, "8"), row(4, "9"))]
+    assert read([NAMES, *written], tmp_path) == both
+
+
+NS = 1_770_681_600_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("lines", "series"),
+    [
+        (["name,time,p99", f"web,{NS},1", f"db,{NS + 1},2"], {"web.p99": [1.0], "db.p99": [2.0]}),
+        (
+            ["name,tags,time,mean,max", f"web,,{NS},1,3", f"web,,{NS + 10**9},2,"],
+            {"web.mean": [1.0, 2.0], "web.max": [3.0]},
+        ),
+        (
+            [
+                *("name,tags,time,mean", f'web,"host=a,zone=x",{NS},1', f'web,"host=b,zone=x",{NS + 1},2'),
+                *("", "name,tags,time,value", f"db,host=a,{NS},9"),
+            ],
+            {
+                'web.mean{host="a", zone="x"}': [1.0],
+                'web.mean{host="b", zone="x"}': [2.0],
+                'db.value{host="a"}': [9.0],
+            },
+        ),
+        (
+            ["name,tags,time,mean", f'web,"zone=us, east",{NS},1', f'web,"zone=us, west",{NS + 1},2'],
+            {'web.mean{tags="zone=us, east"}': [1.0], 'web.mean{tags="zone=us, west"}': [2.0]},
+        ),
+        (
+            ["name,time,host,used", f"m,{T.format(1)},a,1", f"m,{T.format(2)},b,2"],
+            {'m.used{host="a"}': [1.0], 'm.used{host="b"}': [2.0]},
+        ),
+    ],
+)
+def test_influxql_has_series_by_name_tags_and_texts(
+    lines: Sequence[str], series: dict[str, list[float]], tmp_path: Path
+) -> None:
+    said: list[str] = []
+    assert read(lines, tmp_path, said) == series
+    assert ("labels by host" in said[0]) == ("host" in lines[0])
+
+
 @pytest.mark.parametrize(
     ("lines", "why"),
     [
@@ -78,6 +132,14 @@ def test_values_that_are_no_numbers_are_left_out_and_said(tmp_path: Path) -> Non
         ([*ANNOTATIONS, NAMES, row(1, "much")], "5: value: "),
         ([*ANNOTATIONS, NAMES, row(1, "1"), row(1, "2")], "a point at this time already"),
         ([*ANNOTATIONS, NAMES], "CSV of InfluxDB without numbers"),
+        (
+            ["name,tags,time,mean", f"m,,{NS},1", "", "name,tags,name", "databases,,x"],
+            "4: a table of InfluxDB",
+        ),
+        (["name,tags,time,mean", f"m,,{NS},1,2"], "2: 5 columns, where the table has 4"),
+        (["name,time,up", f"m,{NS},true"], "without numbers"),
+        (["Result: mean", "Table: keys: [_start]"], "influx query --raw"),
+        (["name: cpu", "time                mean"], "influx -format csv"),
     ],
 )
 def test_what_holds_no_series_is_refused(lines: Sequence[str], why: str, tmp_path: Path) -> None:

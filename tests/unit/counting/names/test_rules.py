@@ -66,6 +66,25 @@ CPP = {
     "(anonymous namespace)::parse": "(anonymous namespace)::parse",
     "a<b": "a<b",
     "utf8_decode2": "utf8_decode2",
+    "foo._omp_fn.0": "foo",
+    "foo.__part.1": "foo",
+    "foo.extracted.12": "foo",
+    "foo.sra.0": "foo",
+    "foo.12345": "foo",
+    "foo.12": "foo.12",
+    "OUTLINED_FUNCTION_12": "OUTLINED_FUNCTION",
+    "___lldb_unnamed_symbol123$$libfoo.so": "___lldb_unnamed_symbol$$libfoo.so",
+    "__omp_offloading_10303_1a2b3c_total_l42": "__omp_offloading_total",
+    "shop::total(shop::Cart const&)::{default arg#1}::{lambda()#1}::operator()() const": "shop::total",
+    "cpython::__main__::total$241(long)": "cpython::__main__::total",
+    "__main__::total$1[abi:v1][abi:c8tJTIeFIjxB2](long long)": "__main__::total",
+    "shop::run$1": "shop::run$1",
+    "sha256_block_data_order_avx2": "sha256_block_data_order_avx2",
+    "__memmove_avx512_unaligned_erms": "__memmove_avx512_unaligned_erms",
+    "x86_64_syscall": "x86_64_syscall",
+    "base64_encode": "base64_encode",
+    "parse_u32": "parse_u32",
+    "foo_v2": "foo_v2",
 }
 JAVA = {
     "a/Shop$$Lambda$lambda$total$1$1234567890.0x0000000000020abc.call": "a/Shop$$Lambda$lambda$total.call",
@@ -129,6 +148,39 @@ JAVA = {
     "java.lang.String.<init>": "java.lang.String.<init>",
     "com.acme.Shop.<clinit>": "com.acme.Shop.<clinit>",
     "com.acme.Lambda.apply2": "com.acme.Lambda.apply2",
+    "com.acme.Shop$$SpringCGLIB$$0.CGLIB$total$12": "com.acme.Shop$$SpringCGLIB.CGLIB$total",
+    "com.acme.Shop$auxiliary$AbCd1234.call": "com.acme.Shop$auxiliary.call",
+    "java/lang/invoke/LambdaForm$DMH000.invokeStatic_LL_L": (
+        "java/lang/invoke/LambdaForm$DMH.invokeStatic_LL_L"
+    ),
+    "com.acme.ShopKt.total$lambda$3$0": "com.acme.ShopKt.total",
+    "com.acme.ShopKt.total$lambda$3$lambda$2": "com.acme.ShopKt.total",
+    "Script12.run": "Script.run",
+    "Script_0123456789abcdef0123456789abcdef.run": "Script_.run",
+    "script16123456789011234567.run": "script.run",
+    "com.acme.Script1.run": "com.acme.Script1.run",
+    "jdk.nashorn.internal.scripts.Script$Recompilation$12$34A$cart.total": (
+        "jdk.nashorn.internal.scripts.Script$cart.total"
+    ),
+    "org.mozilla.javascript.gen.cart_js_12._c_total_3": "org.mozilla.javascript.gen.cart_js._c_total",
+    "spel.Ex12.getValue": "spel.Ex.getValue",
+    "org.python.pycode._pyx12.total$34": "org.python.pycode._pyx.total",
+    "ASMAccessorImpl_17283400121700000000000.getValue": "ASMAccessorImpl_.getValue",
+    "com.alibaba.fastjson.serializer.ASMSerializer_12_Cart.write": (
+        "com.alibaba.fastjson.serializer.ASMSerializer_Cart.write"
+    ),
+    "io.trino.$gen.PageFilter_20240131_081523_00012_abcde_1234.filter": "io.trino.$gen.PageFilter.filter",
+    "io.trino.$gen.CursorProcessor_1234.process": "io.trino.$gen.CursorProcessor.process",
+    "StreamExecCalc$1234.processElement": "StreamExecCalc.processElement",
+    "GroupAggsHandler$27.accumulate": "GroupAggsHandler.accumulate",
+    "StreamReader$1.read": "StreamReader$1.read",
+    "org.apache.dubbo.common.bytecode.Wrapper12.invokeMethod": (
+        "org.apache.dubbo.common.bytecode.Wrapper.invokeMethod"
+    ),
+    "com.acme.CartDubboWrap0.invokeMethod": "com.acme.CartDubboWrap.invokeMethod",
+    "app.cart.RUBY$block$total$3": "app.cart.RUBY$block$total",
+    "com.acme.Sha256.digest": "com.acme.Sha256.digest",
+    "com.acme.v2.Shop.total": "com.acme.v2.Shop.total",
 }
 GO = {
     "main.(*Cart).Add.func1": "main.(*Cart).Add",
@@ -152,6 +204,16 @@ GO = {
     "github.com/acme/shop/v2.Total": "github.com/acme/shop/v2.Total",
     "gopkg.in/yaml%2ev3.Unmarshal": "gopkg.in/yaml%2ev3.Unmarshal",
     "runtime.mallocgc": "runtime.mallocgc",
+    "main.(*Cart).Add.func1.Map.2": "main.(*Cart).Add",
+    "_cgo_a1b2c3d4e5f6_Cfunc_sqlite3_step": "_cgo_Cfunc_sqlite3_step",
+    "_cgoexp_0123456789ab_goCallback": "_cgoexp_goCallback",
+    "plugin/unnamed-0123456789abcdef.total": "plugin/unnamed.total",
+    "main._Cfunc_total": "main._Cfunc_total",
+    "crypto/sha256.block": "crypto/sha256.block",
+    "runtime.goexit.abi0": "runtime.goexit",
+    "github.com/acme/x.total.abi0": "github.com/acme/x.total",
+    "main.(*Cart).Add.(*Cart).Add.func1.Mk.func5": "main.(*Cart).Add.(*Cart).Add",
+    "main.(*Cart).Add.func3.Mk.1.1": "main.(*Cart).Add",
 }
 RUST = {
     "core::ops::function::FnOnce::call_once::h0123456789abcdef": "core::ops::function::FnOnce::call_once",
@@ -178,6 +240,13 @@ RUST = {
     "rg`_$LT$shop..Cart$u20$as$u20$core..ops..Add$GT$::add::h0123456789abcdef": "rg`shop::Cart::add",
     "rg`core::slice::sort<T>": "rg`core::slice::sort",
     "shop::hash::h0123": "shop::hash::h0123",
+    "shop::add::{async_block#0}": "shop::add",
+    "shop::add::{async_fn_env#0}": "shop::add",
+    "shop::add::{{coroutine_env}}": "shop::add",
+    "shop::add::{inline_const#0}": "shop::add",
+    "shop::closure::add": "shop::closure::add",
+    "shop::impl2::add": "shop::impl2::add",
+    "<core::fmt::Error as core::fmt::Debug>::fmt::h863044c0549d7049.60": "core::fmt::Error::fmt",
 }
 MANGLED = {
     "_ZN4shop4Cart3addEv": "shop::Cart::add",
@@ -250,6 +319,25 @@ JAVASCRIPT = {
     "Function:*wasm-function[12]-liftoff": "JS:wasm-function[12]",
     "Function:add-12-turbofan": "JS:add",
     "boundary.check2": "boundary.check2",
+    "*handle /app/x.js": "handle /app/x.js",
+    "~tick node:internal/timers:520:9": "tick node:internal/timers",
+    "processTicksAndRejections node:internal/process/task_queues:95:5": (
+        "processTicksAndRejections node:internal/process/task_queues"
+    ),
+    "(anonymous) evalmachine.<anonymous>:12:3": "(anonymous) evalmachine.<anonymous>",
+    "handle https://shop.example/main.js?v=1700000000:1:2": "handle https://shop.example/main.js",
+    "handle /app/dist/chunk-ABC2DEF7.js:1:1": "handle /app/dist/chunk.js",
+    "handle /assets/index-BfX3kQ9z.js": "handle /assets/index.js",
+    "handle /app/str-toBase64.js": "handle /app/str-toBase64.js",
+    "handle /app/user-fetchAll.js": "handle /app/user-fetchAll.js",
+    "handle /app/index-checkout.js": "handle /app/index-checkout.js",
+    "handle /app/x-SETTINGS.js": "handle /app/x-SETTINGS.js",
+    "handle /app/sha256.js": "handle /app/sha256.js",
+    "total wasm://wasm/shop.wasm-0123abcd:1:0x12": "total wasm://wasm/shop.wasm",
+    "wasm://wasm/0123abcd:wasm-function[12]": "wasm://wasm/:wasm-function[12]",
+    "~Cart": "~Cart",
+    "handle (https://x/vendors-8f19653a72c70529dd03.bundle.js:1:2)": "handle (https://x/vendors.bundle.js)",
+    "handle /static/js/main.3f2a9c1b.chunk.js:2:1": "handle /static/js/main.chunk.js",
 }
 PHP = {
     "{closure:/app/src/Cart.php:12}": "{closure:/app/src/Cart.php}",
@@ -263,6 +351,20 @@ PHP = {
     "{closure}": "{closure}",
     "Shop\\Cart::{closure}": "Shop\\Cart::{closure}",
     "Shop\\Cart2::add": "Shop\\Cart2::add",
+    "Shop\\Cart::{closure:Shop\\Cart::add():12}": "Shop\\Cart::add",
+    "{closure:{closure:Shop\\Cart::add():12}:13}": "Shop\\Cart::add",
+    "{closure:{closure:/app/a.php:12}:13}": "{closure:/app/a.php}",
+    "ContainerAbC123x\\App_KernelProdContainer::getCartService": (
+        "Container\\App_KernelProdContainer::getCartService"
+    ),
+    "ContainerBuilder\\Cart::get": "ContainerBuilder\\Cart::get",
+    "Shop\\ContainerFactory\\Cart::get": "Shop\\ContainerFactory\\Cart::get",
+    "CartGhost1a2b3c4::load": "CartGhost::load",
+    "content_65a1b2c3d4e5f6_12345678": "content",
+    "__TwigTemplate_0123456789abcdef0123456789abcdef::doDisplay": (
+        "__TwigTemplate_0123456789abcdef0123456789abcdef::doDisplay"
+    ),
+    "sha256::hash": "sha256::hash",
 }
 DOTNET = {
     "Shop.Cart+<GetAsync>d__12.MoveNext()": "Shop.Cart.GetAsync",
@@ -286,6 +388,16 @@ DOTNET = {
     "int32 [Shop] Shop.Cart::Total(int32)[PreJIT]": "Shop.Cart::Total",
     "Castle.Proxies.ICartProxy_12.Total(int32)": "Castle.Proxies.ICartProxy.Total",
     "Shop.Table[Tier1]": "Shop.Table[Tier1]",
+    "Shop.Cart+<>c.<.ctor>b__3_0(int32)": "Shop.Cart..ctor",
+    "Shop.Cart.<Shop-ICart-TotalAsync>d__3.MoveNext": "Shop.Cart.Shop-ICart-TotalAsync",
+    "Shop.Cart+<>c__3`1[System.__Canon].<Total>b__3_0(!0)": "Shop.Cart.Total",
+    "dynamicClass.Regex12_TryMatchAtCurrentPosition(class x)": "dynamicClass.Regex_TryMatchAtCurrentPosition",
+    "generatedProxy_12.Total": "generatedProxy.Total",
+    "Submission#12.Run": "Submission#.Run",
+    "AsyncMethodBuilderCore.Start[[Shop.Cart+<Get>d__3, Shop]](!!0&)": "AsyncMethodBuilderCore.Start",
+    "(dynamicClass).lambda_method37(Closure, Object)": "(dynamicClass).lambda_method",
+    "<>f__AnonymousType12`2.get_Name": "<>f__AnonymousType12`2.get_Name",
+    "Shop.Regex2.Match": "Shop.Regex2.Match",
 }
 PYTHON = {
     "app.py:12(total)": "total (app.py)",
@@ -309,6 +421,21 @@ PYTHON = {
     "shop.cart.func1": "shop.cart.func1",
     "shop.codec.utf8.decode_v2": "shop.codec.utf8.decode_v2",
     "operator.add2": "operator.add2",
+    "_cython_magic_0123456789abcdef0123456789abcdef.total": "_cython_magic.total",
+    "forward (<eval_with_key>.12:5)": "forward (<eval_with_key>)",
+    "__compiled_fn_3": "__compiled_fn",
+    "__compiled_fn_3_a1b2c3d4_1111_2222_3333_444455556666": "__compiled_fn",
+    "torch_dynamo_resume_in_forward_at_45 (/app/m.py:45)": "torch_dynamo_resume_in_forward_at (/app/m.py)",
+    "call (/tmp/torchinductor_root/ab/cabcdefghijklmnopqrstuvwxyz234567abcdefghijklmnopqr.py:123)": (
+        "call (/tmp/torchinductor_root/c.py)"
+    ),
+    "_lambdifygenerated (<lambdifygenerated-12>:2)": "_lambdifygenerated (<lambdifygenerated>)",
+    "__pyx_pw_4shop_4cart_4Cart_5total": "__pyx_pw_4shop_4cart_4Cart_total",
+    "__pyx_pf_4shop_4cart_12get_2x": "__pyx_pf_4shop_4cart_get_2x",
+    "__pyx_f_4shop_4cart_total": "__pyx_f_4shop_4cart_total",
+    "shop.cart.resume_at_2": "shop.cart.resume_at_2",
+    "total (/tmp/_MEI123456/shop/cart.py)": "total (/tmp/_MEI/shop/cart.py)",
+    "shop.cart.abi0": "shop.cart.abi0",
 }
 OTHERS = {
     "block (2 levels) in Shop::Cart#add": "Shop::Cart#add",
@@ -328,6 +455,36 @@ OTHERS = {
     "julia_total_1234": "julia_total",
     "camlShop__add_1234": "camlShop__add",
     "-[NSArray objectAtIndex:]": "-[NSArray objectAtIndex:]",
+    "Shop.Cart.add(x: Swift.Int) -> Swift.String": "Shop.Cart.add",
+    "Shop.Cart.load() async throws -> (Swift.Int, Swift.String)": "Shop.Cart.load",
+    "Shop.Cart.map<A>((A) -> Swift.Int) -> [Swift.Int]": "Shop.Cart.map",
+    "Shop.Cart.run() throws": "Shop.Cart.run",
+    "static Shop.Cart.make() -> Shop.Cart": "Shop.Cart.make",
+    "(1) suspend resume partial function for Shop.Cart.load() async throws -> ()": "Shop.Cart.load",
+    "(1) suspend resume partial function for closure #1 @Sendable () async throws -> () in Shop.run()": (
+        "Shop.run"
+    ),
+    "closure #2 (Swift.Int) -> Swift.Bool in closure #1 () -> () in Shop.Cart.add() -> ()": "Shop.Cart.add",
+    "partial apply forwarder for closure #1 () -> () in Shop.main() -> ()": "Shop.main",
+    "generic specialization <Swift.Int> of Swift.Array.append(__owned A) -> ()": "Swift.Array.append",
+    "merged Shop.Cart.add(x: Swift.Int) -> ()": "Shop.Cart.add",
+    "protocol witness for Shop.Addable.add(A) -> () in conformance Shop.Cart": "Shop.Addable.add/Shop.Cart",
+    "Shop.Cart.(total in _0123456789ABCDEF0123456789ABCDEF)(x: Swift.Int) -> Swift.Int": "Shop.Cart.total",
+    "reabstraction thunk helper from @escaping () -> () to X": (
+        "reabstraction thunk helper from @escaping () -> () to X"
+    ),
+    "_ListBase@0150898.forEach": "_ListBase.forEach",
+    "Precompiled_Cart_total_1234_anonymous_closure_5678": "Precompiled_Cart_total",
+    "ActionView::Base#_app_views_carts_show_html_erb___1234567890123456789_12340": (
+        "ActionView::Base#_app_views_carts_show_html_erb"
+    ),
+    "__tilt_12340": "__tilt",
+    "(eval at /app/x.rb:12)#run": "(eval at /app/x.rb)#run",
+    "Cart#total_v2": "Cart#total_v2",
+    'Shop.Cart."-total/2-fun-0-"/2': "Shop.Cart.total/2",
+    "shop:'-total/2-inlined-0-'/1": "shop:total/2",
+    "Elixir.Enum:-map/2-lists^map/1-0-/2": "Elixir.Enum:map/2",
+    "<0.123.0>": "<pid>",
 }
 SYSTEM = {
     "do_syscall_64_[k]": "do_syscall_64",
@@ -369,6 +526,17 @@ SYSTEM = {
     "(garbage collector)": "(garbage collector)",
     "endpoint=/item-12": "endpoint=/item-12",
     "metadata=pid=12": "metadata=pid=12",
+    "shop.dll!+0x1a2b": "shop.dll!",
+    "libfoo.so`0x7f12": "libfoo.so`0x",
+    "[libnetty_transport_native_epoll_x86_6412345678901234567.so]": (
+        "[libnetty_transport_native_epoll_x86_.so]"
+    ),
+    "[libzstd-jni-1.5.5-1234567890123456789.so]": "[libzstd-jni-1.5.5-.so]",
+    "[libfoo-20231201.so]": "[libfoo-20231201.so]",
+    "[libfoo.so (deleted)]": "[libfoo.so]",
+    "[jit-4711.dump]": "[jit.dump]",
+    "/tmp/tmpab12cd34/mod.so": "/tmp/tmp/mod.so",
+    "/tmp/template/mod.so": "/tmp/template/mod.so",
 }
 TABLES = {
     "C++": CPP,

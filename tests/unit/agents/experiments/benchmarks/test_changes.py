@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agents.experiments.benchmarks import BenchmarkSeries, arrange, find_changes, read_results
+from agents.experiments.benchmarks import BenchmarkSeries, Better, arrange, find_changes, read_results
 from pipeline.model import FloatArray
 from pipeline.model.errors import ConfigError
 
 
 def series(values: FloatArray, name: str = "a", *, more: bool = False) -> BenchmarkSeries:
-    return BenchmarkSeries(name, "ops/s" if more else "ns", more, values)
+    return BenchmarkSeries(name, "ops/s" if more else "ns", Better.HIGHER if more else Better.LOWER, values)
 
 
 def noisy(commits: int, seed: int, step: float = 0.0, at: int = 0) -> FloatArray:
@@ -62,6 +62,13 @@ def test_an_outlier_and_few_commits_are_no_change() -> None:
     values[30] += 50
     assert find_changes([series(values)]) == []
     assert find_changes([series(np.array([1.0, 1.0, 2.0, 2.0]))]) == []
+
+
+def test_a_rise_from_zero_is_no_ratio() -> None:
+    values = np.zeros(24)
+    values[12:] = noisy(12, 1)
+    (change,) = find_changes([series(values)])
+    assert (change.before, change.relative, change.worse) == (0.0, float("inf"), True)
 
 
 def test_the_threshold_is_relative() -> None:

@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import pytest
 
+from agents.experiments.benchmarks.foreign_formats import foreign_format
 from agents.experiments.benchmarks.results import FileResults, ResultFile, commit_of, find_format, moment_of
 from pipeline.model.errors import ConfigError
 
@@ -70,14 +72,78 @@ CRITCMP = {
     "benchmarks": {"sort": {"criterion_estimates_v1": {"median": {"point_estimate": 4.0}}}},
 }
 GO = """goos: linux
+pkg: shop
 BenchmarkSum/n=8-8   \t 1000\t 1234.5 ns/op\t 16 B/op\t 2 allocs/op
 BenchmarkSum/n=8-8   \t 1000\t 1236.5 ns/op\t 16 B/op\t 2 allocs/op
 BenchmarkCopy-8      \t 1000\t 10 ns/op\t 800.0 MB/s
 BenchmarkBroken-8
 PASS
 """
-BENCHER = "test sort ... bench:       1,234 ns/iter (+/- 56)\ntest other ... bench: many\n"
-
+BENCHER = """WARNING: no plots
+Gnuplot not found
+test sort ... bench:       1,234 ns/iter (+/- 56) = 12 MB/s
+test move ... bench:        1508 cycles/iter (+/- 17)
+test other ... bench: many
+"""
+PYPERF = {
+    "version": "1.0",
+    "metadata": {"commit_id": SHA, "commit_date": "2026-01-02T03:04:05Z", "hostname": "ci", "unit": "second"},
+    "benchmarks": [
+        {
+            "metadata": {"name": "telco"},
+            "runs": [
+                {"warmups": [[1, 0.5]], "metadata": {"date": "2026-01-02 05:00:00.123"}},
+                {"values": [1.0, 3.0], "metadata": {"date": "2026-01-02 04:00:00"}},
+                {"values": [2.0]},
+            ],
+        },
+        {"metadata": {"name": "rss", "unit": "byte"}, "runs": [{"values": [7]}]},
+        {"metadata": {"name": "none"}, "runs": [{"warmups": []}]},
+    ],
+}
+ALLOCATED = {"Id": "Allocated Memory", "Unit": "B", "TheGreaterTheBetter": False}
+DOTNET = {
+    "Title": "Cart-20260102-040000",
+    "HostEnvironmentInfo": {
+        "ProcessorName": "EPYC",
+        "RuntimeVersion": ".NET 9.0",
+        "HardwareTimerKind": "Tsc",
+    },
+    "Benchmarks": [
+        {
+            "DisplayInfo": "Cart.Total: Job-ABCDEF(Runtime=.NET 8.0) [N=10]",
+            "FullName": "Shop.Cart.Total(N: 10)",
+            "Statistics": {"OriginalValues": [5.0, 6.0], "Mean": 5.5},
+            "Metrics": [{"Value": 24, "Descriptor": ALLOCATED}],
+        },
+        {"FullName": "Shop.Cart.Empty", "DisplayInfo": "Cart.Empty: DefaultJob", "Statistics": {"Mean": 5.5}},
+        {"FullName": "Shop.Cart.Fails", "Statistics": None},
+    ],
+}
+VITEST = {
+    "files": [
+        {
+            "filepath": "/home/ann/a.bench.ts",
+            "groups": [
+                {
+                    "fullName": "a.bench.ts > sort",
+                    "benchmarks": [
+                        {"name": "quick", "hz": 500.0, "mean": 2.0, "median": 1.5, "samples": []},
+                        {"name": "slow", "samples": [3.0, 4.0]},
+                        {"name": "old", "mean": 5.0},
+                        {"name": "fails", "rank": 3},
+                    ],
+                }
+            ],
+        }
+    ]
+}
+CUSTOM = [{"name": "load", "unit": "Percent", "value": 50}, {"name": "query", "unit": "ms", "value": 7.0}]
+ACTION = {"entries": {"Go": [{"commit": {"id": SHA}, "date": 1_767_323_045_000, "benches": CUSTOM}]}}
+BENCHMARK_JS = """sort x 1,431,759 ops/sec ±0.74% (93 runs sampled)
+a x b x 98.5 ops/sec ±10.05% (1 run sampled)
+Fastest is sort
+"""
 
 Measured = tuple[str, str, tuple[float, ...]]
 RunFacts = tuple[str, float, float, dict[str, int]]
@@ -128,7 +194,62 @@ FILES: Mapping[str, tuple[str, str, list[Measured], RunFacts]] = {
         ],
         ("", math.nan, math.nan, {"invalid": 1}),
     ),
-    "bencher": ("a", BENCHER, [("sort", "ns", (1234.0,))], ("", math.nan, math.nan, {"invalid": 1})),
+    "pyperf": (
+        "a",
+        json.dumps(PYPERF),
+        [("telco", "s", (1.0, 3.0, 2.0)), ("rss", "B", (7.0,))],
+        (SHA, 1767323045.0, 1767326400.0, {"invalid": 1}),
+    ),
+    "benchmarkdotnet": (
+        "a",
+        json.dumps(DOTNET),
+        [
+            ("Shop.Cart.Total(N: 10)", "ns", (5.0, 6.0)),
+            ("Shop.Cart.Total(N: 10):Allocated Memory", "B", (24.0,)),
+            ("Shop.Cart.Empty", "ns", (5.5,)),
+        ],
+        ("", math.nan, 1767326400.0, {"failed": 1}),
+    ),
+    "vitest": (
+        "a",
+        json.dumps(VITEST),
+        [
+            ("a.bench.ts > sort > quick", "ms", (1.5,)),
+            ("a.bench.ts > sort > slow", "ms", (3.0, 4.0)),
+            ("a.bench.ts > sort > old", "ms", (5.0,)),
+        ],
+        ("", math.nan, math.nan, {"invalid": 1}),
+    ),
+    "github-action-benchmark": (
+        "a",
+        f"window.BENCHMARK_DATA = {json.dumps(ACTION)};\n",
+        [("load", "Percent", (50.0,)), ("query", "ms", (7.0,))],
+        (SHA, math.nan, 1767323045.0, {}),
+    ),
+    "bencher-metric": (
+        "a",
+        json.dumps({"sort": {"latency": {"value": 5.0, "upper_value": 6}, "file-size": {"value": 7}}}),
+        [("sort", "ns", (5.0,)), ("sort", "file-size", (7.0,))],
+        NO_COMMIT,
+    ),
+    "custom-benchmark": (
+        "a",
+        json.dumps(CUSTOM),
+        [("load", "Percent", (50.0,)), ("query", "ms", (7.0,))],
+        NO_COMMIT,
+    ),
+    "benchmark.js": (
+        "a",
+        BENCHMARK_JS,
+        [("sort", "ops/sec", (1431759.0,)), ("a x b", "ops/sec", (98.5,))],
+        NO_COMMIT,
+    ),
+    "bencher": (
+        "a",
+        BENCHER,
+        [("sort", "ns", (1234.0,)), ("sort", "MB/s", (12.0,)), ("move", "cycles", (1508.0,))],
+        ("", math.nan, math.nan, {"invalid": 1}),
+    ),
 }
 
 
@@ -136,7 +257,8 @@ def read(text: str, name: str = "a") -> tuple[str, FileResults]:
     content = ResultFile.of(Path(name), text.encode())
     known = find_format(content)
     assert known
-    return known.name, known.read(content)
+    (run,) = known.runs(content)
+    return known.name, known.read(run)
 
 
 @pytest.mark.parametrize("tool", FILES)
@@ -318,6 +440,41 @@ LABELS: Mapping[str, tuple[str, list[Labelled], RunFacts]] = {
         ],
         (SHA, math.nan, math.nan, {"skipped": 1, "failed": 1}),
     ),
+    "pyperf": (
+        json.dumps(
+            {
+                "version": "1.0",
+                "metadata": {
+                    "name": "telco",
+                    "hostname": "ci",
+                    "python_version": f"3.14.0a1 (64-bit) revision {SHA}",
+                    "load_avg_1min": 0.5,
+                },
+                "benchmarks": [{"runs": [{"values": [1.0], "metadata": {"cpu_count": 8, "uptime": 9}}]}],
+            }
+        ),
+        [
+            (
+                "telco",
+                "s",
+                "median",
+                {"hostname": "ci", "python_version": "3.14.0a1 (64-bit) revision ", "cpu_count": "8"},
+            )
+        ],
+        NO_COMMIT,
+    ),
+    "benchmarkdotnet": (
+        json.dumps({**DOTNET, "Title": "Cart"}),
+        [
+            (name, unit, statistic, {"ProcessorName": "EPYC", "RuntimeVersion": ".NET 9.0", "job": job})
+            for name, unit, statistic, job in (
+                ("Shop.Cart.Total(N: 10)", "ns", "median", "(Runtime=.NET 8.0)"),
+                ("Shop.Cart.Total(N: 10):Allocated Memory", "B", "median", "(Runtime=.NET 8.0)"),
+                ("Shop.Cart.Empty", "ns", "mean", "DefaultJob"),
+            )
+        ],
+        ("", math.nan, math.nan, {"failed": 1}),
+    ),
     "hyperfine": (
         json.dumps(
             {
@@ -448,6 +605,10 @@ NAN_OF_ASV = {
         (NAN_OF_ASV, [("t[1]", (1.5,))]),
         (NAN_OF_GOOGLE, [("b", (2.0,))]),
         ([{"benchmark": "a", "primaryMetric": {"rawData": 5, "scoreUnit": "s"}}], []),
+        (
+            {**PYTEST, "benchmarks": [{"fullname": "t", "stats": {"median": 2, "data": [1, "more"]}}]},
+            [("t", (2.0,))],
+        ),
         ({"commit_hash": "a", "results": {"t": [1]}, "result_columns": [["a"]]}, []),
         ({"context": {}, "benchmarks": [{"name": ["a"], "cpu_time": 1.0}]}, []),
         ({"context": {}, "benchmarks": [{"name": "a", "time_unit": {}, "cpu_time": "1"}]}, []),
@@ -480,11 +641,109 @@ def test_an_entry_without_a_measurement_is_counted(entry: dict[str, Any]) -> Non
     assert (results.measurements, results.left_out) == ([], {"invalid": 2})
 
 
+STRANGE: tuple[object, ...] = (
+    None,
+    3,
+    -1.5,
+    "x",
+    "",
+    True,
+    [],
+    {},
+    [[1]],
+    [{"a": {}}],
+    {"a": [None]},
+    math.nan,
+)
+
+
+def mutated(document: object, rng: np.random.Generator) -> object:
+    """Return a document with one member in ten replaced by something of another type."""
+    if rng.random() < 0.1:
+        return STRANGE[int(rng.integers(len(STRANGE)))]
+    if isinstance(document, dict):
+        return {name: mutated(member, rng) for name, member in document.items()}
+    return [mutated(member, rng) for member in document] if isinstance(document, list) else document
+
+
+@pytest.mark.parametrize("tool", [tool for tool, (_, text, *_) in FILES.items() if text[0] in "[{"])
+def test_members_of_other_types_are_no_error(tool: str) -> None:
+    name, text, *_ = FILES[tool]
+    rng = np.random.default_rng(4)
+    documents = list(map(json.loads, text.splitlines() if tool == "cargo-criterion" else [text]))
+    for _ in range(300):
+        changed = "\n".join(json.dumps(mutated(document, rng)) for document in documents)
+        content = ResultFile.of(Path(name), changed.encode())
+        if format_ := find_format(content):
+            for item in (item for run in format_.runs(content) for item in format_.read(run).measurements):
+                assert item.name
+                assert all(value == 0 or 1e-100 <= value <= 1e100 for value in item.values)
+
+
 @pytest.mark.parametrize(
     "text", ["", "{}", "[]", "[1]", '{"results": 3}', "hello", "[[[", "null", "[NaN", "[NaN]"]
 )
 def test_what_holds_no_results_has_no_format(text: str) -> None:
     assert find_format(ResultFile.of(Path("a"), text.encode())) is None
+
+
+BENCHED = "BenchmarkSum-8   1000   5 ns/op"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "is_results"),
+    [
+        ("README.md", BENCHED, False),
+        ("out.diff", BENCHED, False),
+        ("README", f"# Shop\n\n```\ngoos: linux\n{BENCHED}\nPASS\n```\n", False),
+        ("README.txt", f"Shop is fast:\n\n{BENCHED}\n\nas it should be.\n", False),
+        ("README.txt", "Sorting is fast:\ntest sort ... bench: 1,234 ns/iter (+/- 5)\nor not?\n", False),
+        ("bench.sh", f"#!/bin/sh\ncat <<END\n{BENCHED}\nEND\n", False),
+        ("front", f"---\ntitle: Shop\nauthor: Ann\n---\nHow fast?\n{BENCHED}\nSo fast.\n", False),
+        ("out", BENCHED, True),
+        ("out.txt", f"goos: linux\nstarting\nconnected\nlistening\n{BENCHED}\n", True),
+        ("out.txt", f"loading\n{BENCHED}\n{BENCHED}\nPASS\n", True),
+        ("out.txt", f"=== RUN   BenchmarkSum\nloading\nready\n{BENCHED}\n", True),
+        ("out.txt", f"    shop_test.go:9: loading\n{BENCHED}\nPASS\nok  \tshop\t1.2s\n", True),
+        ("out", "   Compiling shop\nrunning 1 test\ntest a ... bench: 5 ns/iter (+/- 1)\n", True),
+    ],
+)
+def test_a_document_that_quotes_results_holds_none(name: str, text: str, is_results: bool) -> None:  # noqa: FBT001
+    assert (find_format(ResultFile.of(Path(name), text.encode())) is not None) == is_results
+
+
+@pytest.mark.parametrize(
+    ("text", "tool"),
+    [
+        ("Benchmark          Time             CPU   Iterations\n----\nBM_a  5 ns  5 ns  100\n", "Google"),
+        ("name,iterations,real_time,cpu_time,time_unit,bytes_per_second\n", "Google"),
+        (
+            "Benchmark     (n)  Mode  Cnt  Score   Error  Units\nCart.total      8  avgt    5  4.1\n",
+            "JMH",
+        ),
+        ('"Benchmark","Mode","Threads","Samples","Score"\n', "JMH"),
+        ("Benchmark 1: ls\n  Time (mean ± σ):   1.2 ms ± 0.1 ms\n", "hyperfine"),
+        ("command,mean,stddev,median,user,system,min,max\n", "hyperfine"),
+        ("| Command | Mean [ms] | Min [ms] |\n", "hyperfine"),
+        ("----- benchmark: 2 tests -----\nName (time in us)  Min\n", "pytest-benchmark"),
+        ("sort/10   time:   [1.20 us 1.30 us 1.40 us]\n", "criterion"),
+        ("sort/a longer name\n                time:   [1.20 us 1.30 us 1.40 us]\n", "criterion"),
+        ("bench: Mean +- std dev: 22.5 ms +- 0.2 ms\n", "pyperf"),
+        ("```\nBenchmarkDotNet v0.13.12, Windows 11\n```\n", "BenchmarkDotNet"),
+        ("Method;Job;Runtime;Mean\n", "BenchmarkDotNet"),
+        ("benchmark name                       samples       iterations    est run time\n", "Catch2"),
+        ("Running 30s test @ http://localhost\n  2 threads\nRequests/sec: 700\n", "wrk"),
+        ('{"metrics": {"http_req_duration": {"avg": 5}}, "root_group": {}}', "k6"),
+        ('[{\n  "Julia": "1.11",\n  "BenchmarkTools": "1.0.0"}, []]', "BenchmarkTools"),
+        ("hello", None),
+        ('{"metrics": {"x": 5}}', None),
+    ],
+)
+def test_a_report_that_is_not_read_is_named_with_what_is(text: str, tool: str | None) -> None:
+    content = ResultFile.of(Path("a"), text.encode())
+    assert find_format(content) is None
+    foreign = foreign_format(content)
+    assert (tool in foreign.name if foreign and tool else foreign) == (True if tool else None)
 
 
 @pytest.mark.parametrize(
@@ -497,6 +756,7 @@ def test_what_holds_no_results_has_no_format(text: str) -> None:
         ("deadbee", "deadbee"),
         ("defaced2", "defaced2"),
         ("xdeadbee", ""),
+        ("v1.2-3-g0f3c2a9-dirty", "0f3c2a9"),
         (None, ""),
     ],
 )

@@ -9,7 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agents.experiments.benchmarks import BenchmarkHistory, RunsReading, arrange, find_changes, read_results
+from agents.experiments.benchmarks import (
+    BenchmarkHistory,
+    Better,
+    Remark,
+    RunsReading,
+    arrange,
+    find_changes,
+    read_results,
+)
 from pipeline.model.errors import ConfigError
 
 COMMITS = 24
@@ -95,6 +103,65 @@ def go_metrics_of_one_scale(number: int, noise: Noise) -> Files:
     return {f"{number}.txt": go(f"Sum-8 9 {noise(5e6 * slower)} ns/op {noise(90)} ms {noise(7)} B {16} B/op")}
 
 
+def bare_go(*lines: str) -> str:
+    return "".join(f"Benchmark{line}\n" for line in lines)
+
+
+def go_without_packages(number: int, noise: Noise) -> Files:
+    slower = 1.2 if number >= AT else 1.0
+    encode = [f"Encode-8 9 {noise(level)} ns/op" for level in (150, 100 * slower)]
+    return {f"{number}.txt": bare_go(encode[0], f"Find-8 9 {noise(70 * slower)} ns/op", encode[1])}
+
+
+def go_levels_without_packages(number: int, noise: Noise) -> Files:
+    encode = [f"Encode-8 9 {noise(level)} ns/op" for level in (9e5, 9e5, 100, 100)]
+    return {f"{number}.txt": bare_go(f"Find-8 9 {noise(70 if number < AT else 84)} ns/op", *encode)}
+
+
+def go_packages_at_the_end(number: int, noise: Noise) -> Files:
+    slower = 1.2 if number >= AT else 1.0
+    levels = {"shop/archive": 9e5, "shop/store": 100 * slower}
+    parts = (
+        f"{bare_go(f'Encode-8 9 {noise(level)} ns/op')}PASS\nok  \t{package}\t1.2s\n"
+        for package, level in levels.items()
+    )
+    return {f"{number}.txt": "".join(parts)}
+
+
+def go_counted_without_packages(number: int, noise: Noise) -> Files:
+    levels = {"Encode": 100.0, "Find": 70 if number < AT else 84.0}
+    lines = [f"{name}-8 9 {noise(level)} ns/op" for name, level in levels.items() for _ in range(3)]
+    return {f"{number}.txt": bare_go(*lines)}
+
+
+def go_described(number: int, noise: Noise) -> Files:
+    commit = whole_sha(number) if number % 2 else f"v1.2-{number}-g{sha(number)}-dirty"
+    line = f"Sum-8 9 {noise(100 if number < AT else 120)} ns/op"
+    again = {f"{number:02}-{whole_sha(number)[:9]}.txt": go(line)} if number % 3 else {}
+    return {f"{number:02}.txt": f"commit: {commit}\n" + go(line)} | again
+
+
+def go_alone(number: int, noise: Noise) -> Files:
+    lines = (f"Sum-8 9 {noise(70 if number < AT else 84)} ns/op {rounded} B/op" for rounded in (0, 1, 0, 1))
+    return {f"{number}.txt": bare_go(*lines)}
+
+
+def go_blocks_without_packages(number: int, noise: Noise) -> Files:
+    levels = (100.0, 110 if number < AT else 150.0)
+    lines = [f"{name}-8 9 {noise(level)} ns/op" for level in levels for name in ("Encode", "Find")]
+    return {f"{number}.txt": bare_go(*lines)}
+
+
+def go_failing_without_packages(number: int, noise: Noise) -> Files:
+    encode = [f"Encode-8 9 {noise(100 if number < AT else 120)} ns/op"] * 2
+    return {f"{number}.txt": bare_go(*encode, "Find-8 9 5 ns/op") + "--- FAIL: BenchmarkFind-8\nFAIL\n"}
+
+
+def go_unknown_metrics(number: int, noise: Noise) -> Files:
+    level = 50 if number < AT else 40
+    return {f"{number}.txt": go(f"Cache-8 9 {noise(5)} ns/op {noise(level)} hits {noise(level)} hits/s")}
+
+
 def go_compilers(number: int, noise: Noise) -> Files:
     levels = {"gcc": 100 if number < AT else 120, "clang": 200}
     lines = {name: go(f"Sum-8 9 {noise(level)} ns/op", cpu="EPYC") for name, level in levels.items()}
@@ -130,6 +197,28 @@ def jmh_unit(number: int, noise: Noise) -> Files:
     return {
         f"{number}.json": [jmh("Cart.total", "avgt", unit, [noise(level * (1.2 if number >= AT else 1))])]
     }
+
+
+def jmh_profilers(number: int, noise: Noise) -> Files:
+    slower = 1.2 if number >= AT else 1.0
+    secondary = {
+        "·gc.alloc.rate": {"score": 1.0, "scoreUnit": "MB/sec", "rawData": [[noise(400 / slower)]]},
+        "·gc.alloc.rate.norm": {"score": 1.0, "scoreUnit": "B/op", "rawData": [[noise(24 * slower)]]},
+        "·gc.count": {"score": 7 * slower, "scoreUnit": "counts", "rawData": [[7 * slower]]},
+        "branches:u": {"score": noise(70 * slower), "scoreUnit": "#/op"},
+        "stored": {"score": noise(70 / slower), "scoreUnit": "ops/us"},
+        "timeouts": {"score": noise(70 / slower), "scoreUnit": "ops/us"},
+        "·stack": {"score": "NaN", "scoreUnit": "---"},
+    }
+    entry = jmh("Cart.total", "avgt", "us/op", [noise(4)], params={"n": "8"}, secondaryMetrics=secondary)
+    return {f"{number}.json": [entry]}
+
+
+def jmh_merged(number: int, noise: Noise) -> Files:
+    entries = [
+        jmh("Cart.total", "avgt", "us/op", [noise(level)]) for level in (5, 500 if number < AT else 600)
+    ]
+    return {f"{number}.json": [*entries, jmh("Cart.add", "avgt", "us/op", [noise(5 if number < AT else 6)])]}
 
 
 def jmh_jdk(number: int, noise: Noise) -> Files:
@@ -193,6 +282,24 @@ def pytest_frequencies(number: int, noise: Noise) -> Files:
     return {f"{sha(number)}.json": pytest_benchmark(number, [noise(1.0 if number < AT else 1.2)], cpu=cpu)}
 
 
+def pytest_dirty(number: int, noise: Noise) -> Files:
+    committed = pytest_benchmark(number, [noise(1.0 if number < AT else 1.2)])
+    changed = pytest_benchmark(number, [noise(2.0)] * 9)
+    time = f"2026-01-{number + 1:02}T00:00:00+00:00"
+    changed["commit_info"] = {"id": whole_sha(number), "time": time, "dirty": True}
+    return {f"{number}-run1.json": committed, **({f"{number}-run2.json": changed} if number > AT else {})}
+
+
+def pytest_parameters_beside_names(number: int, noise: Noise) -> Files:
+    levels = [("t.py::total", 1.0), ("t.py::total", 10.0 if number < AT else 20.0)]
+    levels.append(("t.py::sum", 3.0 if number < AT else 3.6))
+    benchmarks = [
+        {"fullname": name, "param": at, "stats": {"median": noise(level)}}
+        for at, (name, level) in enumerate(levels)
+    ]
+    return {f"{sha(number)}.json": {**pytest_benchmark(number, [1.0]), "benchmarks": benchmarks}}
+
+
 def google(number: int, *benchmarks: object, **context: object) -> dict[str, object]:
     date = f"2026-01-{number + 1:02}T00:00:00+00:00"
     return {
@@ -209,6 +316,21 @@ def google_clocks(number: int, noise: Noise) -> Files:
     names = ("a/manual_time", "a/process_time/real_time/threads:4", "a/real_timer", "a")
     entries = [google_entry(name, noise(1.0), noise(5.0 if number < AT else 6.0)) for name in names]
     return {f"{sha(number)}.json": google(number, *entries)}
+
+
+def google_counters(number: int, noise: Noise) -> Files:
+    slower = 1.2 if number >= AT else 1.0
+    counters = {
+        "rows_per_second": noise(9 / slower),
+        "bytes_per_second": noise(900 / slower),
+        "allocs_per_iter": noise(7 * slower),
+        "max_bytes_used": noise(70 * slower),
+        "CACHE-MISSES": noise(3 * slower),
+        "hits": noise(50 / slower),
+        "processed_bytes": noise(50 * slower),
+    }
+    entry = google_entry("a", noise(5.0), 1.0, threads=4, iterations=number, **counters)
+    return {f"{sha(number)}.json": google(number, entry)}
 
 
 def google_aggregates(number: int, noise: Noise) -> Files:
@@ -277,6 +399,41 @@ def hyperfine_machines(number: int, noise: Noise) -> Files:
     return {f"{number:02}-{machine}.json": hyperfine(("shop", [noise(level)], [0], None))}
 
 
+def hyperfine_memory(number: int, noise: Noise) -> Files:
+    memory = [noise(1e6 if number < AT else 1.2e6), 1.0]
+    result = {
+        "command": f"build-{sha(number)}/shop 1000000",
+        "times": [noise(1.0), 0.1],
+        "exit_codes": [0, 1],
+    }
+    return {f"{number}.json": {"results": [{**result, "memory_usage_byte": memory}]}}
+
+
+def hyperfine_folders(number: int, noise: Noise) -> Files:
+    levels = {"t1": 1.0 if number < AT else 1.2, "t8": 3.0}
+    return {
+        f"{name}/{number:02}-{sha(number)}.json": hyperfine(("shop", [noise(level)], [0], None))
+        for name, level in levels.items()
+    }
+
+
+def dotnet(number: int, noise: Noise) -> Files:
+    levels = {".NET 8.0": 50.0, ".NET 9.0": 5.0 if number < AT else 6.0}
+    job = "Job-ABCDEF" if number < 6 else "Job-GHIJKL"
+    hit_rate = {"Id": "HitRate", "Unit": "", "TheGreaterTheBetter": True}
+    benchmarks = [
+        {
+            "DisplayInfo": f"Cart.Total: {job}(Runtime={runtime})",
+            "FullName": "Cart.Total",
+            "Statistics": {"OriginalValues": [noise(level)]},
+            "Metrics": [{"Value": noise(5 / level), "Descriptor": hit_rate}],
+        }
+        for runtime, level in levels.items()
+    ]
+    title = f"Cart-202601{number + 1:02}-000000"
+    return {f"{sha(number)}.json": {"Title": title, "HostEnvironmentInfo": {}, "Benchmarks": benchmarks}}
+
+
 def hyperfine_twice(number: int, noise: Noise) -> Files:
     levels = {"1": 1.0, "2": 3.0}
     entries = [("shop", [noise(level)], [0], {"n": size}) for size, level in levels.items()]
@@ -340,16 +497,47 @@ HISTORIES: Mapping[str, tuple[Callable[[int, Noise], Files], Seen, dict[str, int
     "Go: more is better": (go_higher, {("BenchmarkCache", AT, -0.2)}, {}),
     "Go: a direction that one file states": (go_direction_once, {("BenchmarkCache", AT, -0.2)}, {}),
     "Go: metrics of one scale": (go_metrics_of_one_scale, {("BenchmarkSum", AT, 0.2)}, {}),
+    "Go: no packages": (go_without_packages, {("BenchmarkFind", AT, 0.2)}, {"ambiguous": 2 * COMMITS}),
+    "Go: no packages, and repeated": (
+        go_levels_without_packages,
+        {("BenchmarkFind", AT, 0.2)},
+        {"ambiguous": 4 * COMMITS},
+    ),
+    "Go: packages at the end": (go_packages_at_the_end, {("BenchmarkEncode (pkg=shop/store)", AT, 0.2)}, {}),
+    "Go: commits as git describes them": (go_described, {("BenchmarkSum", AT, 0.2)}, {}),
+    "Go: -count without packages": (go_counted_without_packages, {("BenchmarkFind", AT, 0.2)}, {}),
+    "Go: failing without packages": (
+        go_failing_without_packages,
+        {("BenchmarkEncode", AT, 0.2)},
+        {"failed": COMMITS},
+    ),
+    "Go: metrics of unknown direction": (go_unknown_metrics, {("BenchmarkCache", AT, -0.2)}, {}),
     "Go: compilers as folders": (go_compilers, {("BenchmarkSum (file=gcc)", AT, 0.2)}, {}),
     "JMH: modes": (jmh_modes, {("Cart.total (mode=ss)", AT, 0.4)}, {}),
     "JMH: threads": (jmh_threads, set(), {}),
     "JMH: another unit": (jmh_unit, {("Cart.total", AT, 0.2)}, {}),
+    "JMH: profilers": (
+        jmh_profilers,
+        {
+            ("Cart.total:gc.alloc.rate.norm[n=8]", AT, 0.2),
+            ("Cart.total:branches:u[n=8]", AT, 0.2),
+            ("Cart.total:stored[n=8]", AT, -0.2),
+        },
+        {"invalid": COMMITS},
+    ),
+    "JMH: merged files": (jmh_merged, {("Cart.add", AT, 0.2)}, {"ambiguous": 2 * COMMITS}),
     "JMH: another JDK": (jmh_jdk, set(), {}),
     "asv: machines": (asv_machines, set(), {}),
     "asv: versions": (asv_versions, set(), {}),
     "asv: parameters": (asv_parameters, {("cart.time_total[2]", AT, 0.5)}, {}),
     "asv: failed": (asv_failed, set(), {"failed": COMMITS - AT}),
     "pytest-benchmark: measured newest first": (pytest_backfilled, {("t.py::total", AT, 0.2)}, {}),
+    "pytest-benchmark: changes that were not committed": (pytest_dirty, {("t.py::total", AT, 0.2)}, {}),
+    "pytest-benchmark: parameters beside names": (
+        pytest_parameters_beside_names,
+        {("t.py::sum", AT, 0.2)},
+        {"ambiguous": 2 * COMMITS},
+    ),
     "pytest-benchmark: interpreters": (pytest_interpreters, set(), {}),
     "pytest-benchmark: measured frequencies": (pytest_frequencies, {("t.py::total", AT, 0.2)}, {}),
     "Google Benchmark: clocks": (
@@ -357,6 +545,7 @@ HISTORIES: Mapping[str, tuple[Callable[[int, Noise], Files], Seen, dict[str, int
         {("a/manual_time", AT, 0.2), ("a/process_time/real_time/threads:4", AT, 0.2)},
         {},
     ),
+    "Google Benchmark: counters": (google_counters, {("a", AT, -0.2), ("a", AT, 0.2)}, {}),
     "Google Benchmark: aggregates": (google_aggregates, {("a", AT, 0.1)}, {"aggregate": 3 * COMMITS}),
     "Google Benchmark: builds": (google_builds, set(), {}),
     "Google Benchmark: executables": (google_executables, {("a (executable=decode)", AT, 0.2)}, {}),
@@ -365,6 +554,16 @@ HISTORIES: Mapping[str, tuple[Callable[[int, Noise], Files], Seen, dict[str, int
     "hyperfine: one command twice": (hyperfine_twice, set(), {"ambiguous": 2 * COMMITS}),
     "hyperfine: failing": (hyperfine_failing, set(), {"failed": 3 * (COMMITS - AT)}),
     "hyperfine: some runs failed": (hyperfine_flaky, {("shop", AT, 0.1)}, {"failed": 2 * COMMITS}),
+    "hyperfine: memory": (hyperfine_memory, {("build-/shop 1000000:memory", AT, 0.2)}, {"failed": COMMITS}),
+    "hyperfine: folders of threads": (hyperfine_folders, {("shop (file=t1)", AT, 0.2)}, {}),
+    "BenchmarkDotNet: jobs": (
+        dotnet,
+        {
+            ("Cart.Total (job=(Runtime=.NET 9.0))", AT, 0.2),
+            ("Cart.Total:HitRate (job=(Runtime=.NET 9.0))", AT, -0.2),
+        },
+        {},
+    ),
     "hyperfine: parameters": (hyperfine_parameters, set(), {}),
     "hyperfine: numbers of threads": (hyperfine_numbered, {("shop (file=threads-4)", AT, 0.2)}, {}),
     "criterion: baselines": (criterion_baselines, {("sort/ten", AT, 0.1)}, {"baseline": 3 * COMMITS}),
@@ -398,6 +597,69 @@ def test_a_change_is_seen_within_one_identity(name: str, tmp_path: Path) -> None
     assert {(change.series.title, change.index, round(change.relative, 1)) for change in changes} == seen
     assert all(change.worse for change in changes)
     assert reading.left_out == left_out
+
+
+@pytest.mark.parametrize(
+    ("files", "metric", "units"),
+    [
+        (go_unknown_metrics, "hits", {"hits"}),
+        (google_counters, "hits", {"hits", "processed_bytes"}),
+        (jmh_profilers, "gc.count", {"MB/sec", "counts", "ops/us"}),
+    ],
+)
+def test_a_metric_of_unknown_direction_is_judged_if_it_is_given(
+    files: Callable[[int, Noise], Files], metric: str, units: set[str], tmp_path: Path
+) -> None:
+    reading, history = read_history(tmp_path, files)
+    assert {item.unit for item in history.series if item.better is Better.UNKNOWN} == units
+    before = {(change.series.name, change.series.unit) for change in find_changes(history.series)}
+    for better in (Better.HIGHER, Better.LOWER):
+        history = arrange(reading.runs, directions={metric: better})
+        changes = {(item.series.name, item.series.unit): item for item in find_changes(history.series)}
+        ((name, unit),) = changes.keys() - before
+        change = changes[name, unit]
+        assert metric in (unit, name.partition("[")[0].partition(":")[2])
+        assert change.worse == ((change.after < change.before) == (better is Better.HIGHER))
+    with pytest.raises(ConfigError, match="--better hit: no result has it, but"):
+        arrange(reading.runs, directions={"hit": Better.HIGHER})
+
+
+def test_repetitions_that_no_package_distinguishes_are_said(tmp_path: Path) -> None:
+    certain = (go_counted_without_packages, go_packages_at_the_end, go_packages)
+    for number, files in enumerate((go_alone, go_blocks_without_packages, *certain)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        reading, history = read_history(folder, files)
+        assert reading.remarks == ({} if files in certain else {Remark.REPETITIONS: COMMITS})
+        assert find_changes(history.series)
+
+
+def test_a_file_of_many_commits_is_a_history(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+
+    def run(number: int, tool: str) -> object:
+        commit = {"id": whole_sha(number), "timestamp": f"2026-01-{number + 1:02}T00:00:00+01:00"}
+        slower = rng.normal(1.0, 0.005) * (1.2 if number >= AT else 1.0)
+        benches = [
+            {"name": "Sum", "value": 100 * slower, "unit": "ns/op\t 16 B/op", "extra": "99 times\n8 procs"},
+            {"name": "Twice", "value": 7 * slower, "unit": "ns/op"},
+            {"name": "Twice", "value": 9 * slower, "unit": "ns/op"},
+        ]
+        score = {"name": "score", "value": 50 / slower, "unit": "points"}
+        return {"commit": commit, "date": 1, "tool": tool, "benches": benches if tool == "go" else [score]}
+
+    tools = {"Go": "go", "Scores": "customBiggerIsBetter"}
+    suites = {suite: [run(number, tool) for number in range(COMMITS)] for suite, tool in tools.items()}
+    (tmp_path / "data.js").write_text(f"window.BENCHMARK_DATA = {json.dumps({'entries': suites})}\n")
+    reading = read_results([tmp_path / "data.js"])
+    history = arrange(reading.runs)
+    assert (history.order.basis, len(history.commits)) == ("commit_times", COMMITS)
+    changes = find_changes(history.series)
+    seen = {(change.series.name, change.index, round(change.relative, 1)) for change in changes}
+    assert seen == {("Sum", AT, 0.2), ("score", AT, -0.2)}
+    assert all(change.worse for change in changes)
+    assert reading.left_out == {"ambiguous": 2 * COMMITS}
+    assert {dict(item.labels).get("procs") for item in history.series} == {"8", None}
 
 
 @pytest.mark.parametrize(

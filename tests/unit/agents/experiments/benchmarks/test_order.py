@@ -125,6 +125,11 @@ def test_times_give_the_order_if_all_commits_have_their_own(
         assert commit_order(timed) == CommitOrder(tuple(oldest_first), basis)
 
 
+def test_files_without_a_time_are_named_beside_others() -> None:
+    with pytest.raises(ConfigError, match=r"1 of 3 files have no time \(b\), and no number"):
+        commit_order(runs("abc", (), (), [1, NAN, 2]))
+
+
 def test_the_first_run_of_a_commit_counts_and_a_run_without_a_time_does_not() -> None:
     timed = runs("abcd", "xyxy", (), [5, 4, NAN, NAN])
     assert commit_order(timed) == CommitOrder(("y", "x"), OrderBasis.RUN_TIMES)

@@ -69,6 +69,8 @@ def test_a_file_of_results_gives_the_median_of_one_benchmark(tmp_path: Path) -> 
     assert "but BenchmarkSum B, BenchmarkSum ns" in several(finished(0), tmp_path).failure
     in_ns = reading_of(exit_code=False, results=Path("go.txt"), benchmark="BenchmarkSum ns")
     assert in_ns(finished(0), tmp_path).value == 11.0
+    (tmp_path / "go.txt").write_text("BenchmarkSum-8 9 10 ns/op 16 hits\n")
+    assert several(finished(0), tmp_path).value == 10.0
     failing = {"results": [{"command": "one", "times": [1.0], "exit_codes": [1]}]}
     (tmp_path / "new.json").write_bytes(orjson.dumps(failing))
     assert "left out: 1 failed" in read(finished(0), tmp_path).failure

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -86,6 +87,15 @@ def test_endpoints_that_are_folded_into_one_are_said(tmp_path: Path) -> None:
     assert said not in invoke("show", path, "--rule", "GET /api/*=api").output
 
 
+def test_endpoints_beyond_the_bound_are_said(tmp_path: Path) -> None:
+    path = tmp_path / "shop.jsonl"
+    names = [f"/{a}{n}x/{b}{m}x/c" for a in "gh" for n in range(8) for b in "gh" for m in range(8)]
+    targets = [f"{name}{leaf}" for name in names for leaf in "pqrs"]
+    requests = [RecordedRequest(float(n), "GET", target, status=200) for n, target in enumerate(targets)]
+    path.write_bytes(encode_head("shop", "share 1", 0.0) + b"".join(map(encode_request, requests)))
+    assert "24 requests beyond 1,000 endpoints" in invoke("show", path).output
+
+
 def test_run_writes_trials_that_a_verdict_reads(recording: Path, tmp_path: Path) -> None:
     output = tmp_path / "trials.csv"
     pace = ("--rate", "500", "--requests", "12", "--warm-up", "3", "--trials", "2", "--timing", "cpu")
@@ -100,6 +110,8 @@ def test_run_writes_trials_that_a_verdict_reads(recording: Path, tmp_path: Path)
     (endpoint,) = document["endpoints"].values()
     assert (endpoint["requests"], endpoint["failed"], endpoint["body_differs"]) == (24, [0, 0], 0)
     assert endpoint["status_differs"] >= 1
+    assert endpoint["statuses"] == [[200, 404, endpoint["status_differs"]]]
+    assert "statuses that differ, of sides A and B: 200 and 404" in table.output
     assert "4 requests may change something and are blocked: POST /cart/:id" in result.stderr
     assert table.exception is None, table.output
     assert [
@@ -139,6 +151,27 @@ def test_a_replay_in_which_both_sides_fail_every_time_is_a_finding(recording: Pa
     assert result.return_value == 1
     assert "both sides failed every request, so nothing was compared: GET /cart/:id" in result.output
     assert capacity == 2
+
+
+def test_the_capacity_of_a_side_that_fails_every_time_is_none(
+    recording: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    steps = ("--from", "100", "--up-to", "150", "--factor", "1.5", "--seconds", "0.1", "--p99", "60000")
+    with two_sides() as (a, _), two_sides(503) as (_, b):
+        assert run(["replay", "capacity", str(recording), "--a", a, "--b", b, *steps]) == 2
+    assert "--from 100: side B fails every request at the first rate" in capsys.readouterr().err
+
+
+def test_a_replay_in_which_side_a_never_answers_compares_nothing(recording: Path) -> None:
+    """Side B answers, so it does not fail more often; but nothing shows that it is right."""
+    sides = ("run", recording, "--rate", "500", "--requests", "6", "--warm-up", "0")
+    with two_sides() as (_, b), socket.create_server(("127.0.0.1", 0)) as deaf:
+        a = f"http://127.0.0.1:{deaf.getsockname()[1]}"
+        result = invoke(*sides, "--a", a, "--b", b, "--timeout", "0.5")
+    assert result.exception is None, result.output
+    assert result.return_value == 1
+    assert "no request was served by both sides, so nothing was compared" in result.output
+    assert "side A failed 6 requests: no answer in 0.5 s (6)" in result.output
 
 
 RUN = ("run", "RECORDING", "--a", "http://127.0.0.1:9", "--b", "http://127.0.0.1:9")

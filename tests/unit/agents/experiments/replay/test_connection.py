@@ -56,12 +56,21 @@ def answers(content: bytes, *methods: str, close: bool = False) -> list[Replayed
             id="chunks, line feeds",
         ),
         pytest.param(b"HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\na", b"a", id="http 1.0"),
+        pytest.param(OK + b"Connection: Keep-Alive, Close\r\nContent-Length: 1\r\n\r\na", b"a", id="options"),
+        pytest.param(OK + b"Content-Length: 3, 3\r\nContent-Length: 3\r\n\r\nabc", b"abc", id="one length"),
+        pytest.param(b"HTTP/1.1 204 No Content\r\n\r\nabc", b"", id="a body of 204"),
+        pytest.param(b"HTTP/1.1 304 Not Modified\r\nContent-Length: 3\r\n\r\n", b"", id="length of 304"),
+        pytest.param(
+            b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + OK + b"Content-Length: 1\r\n\r\na",
+            b"a",
+            id="hints",
+        ),
     ],
 )
 def test_answers_are_read_one_after_another(content: bytes, body: bytes) -> None:
     found = answers(content, "GET", "GET")
     assert [answer.body for answer in found] == [body, body]
-    assert all(answer.status in (200, 204) and not answer.error for answer in found)
+    assert all(answer.status in (200, 204, 304) and not answer.error for answer in found)
     assert all(answer.ended >= answer.sent > 0 for answer in found)
 
 
@@ -76,10 +85,16 @@ def test_an_answer_may_end_with_its_connection_and_one_to_head_has_no_body() -> 
     ("content", "error"),
     [
         pytest.param(OK + b"Content-Length: 9\r\n\r\nab", "was closed", id="broken off"),
-        pytest.param(OK + b"Content-Length: many\r\n\r\nab", "invalid literal", id="no length"),
-        pytest.param(OK + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n", "invalid literal", id="no chunk"),
+        pytest.param(OK + b"Content-Length: many\r\n\r\nab", "no single length", id="no length"),
+        pytest.param(OK + b"Content-Length: -1\r\n\r\nab", "no single length", id="negative length"),
+        pytest.param(OK + b"Content-Length: 1, 2\r\n\r\nab", "no single length", id="two lengths"),
+        pytest.param(OK + b"Transfer-Encoding: chunked\r\n\r\n0x2\r\nab", "no size", id="prefix of a size"),
+        pytest.param(OK + b"Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n", "was closed", id="no last chunk"),
+        pytest.param(OK + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n", "no size", id="no chunk"),
         pytest.param(OK + b"Transfer-Encoding: chunked\r\n\r\n-5\r\n", "no size", id="negative chunk"),
         pytest.param(b"SSH-2.0-x\r\n\r\n", "no HTTP/1", id="another protocol"),
+        pytest.param(b"\x00\x00\x12\x04\x00", "no HTTP/1", id="HTTP/2"),
+        pytest.param(b"HTT", "was closed", id="a part"),
         pytest.param(b"", "was closed", id="nothing"),
     ],
 )
@@ -87,6 +102,25 @@ def test_what_is_no_answer_fails(content: bytes, error: str) -> None:
     (found,) = answers(content, "GET", close=True)
     assert found.status == 0
     assert error in found.error
+
+
+@pytest.mark.parametrize(
+    ("target", "value", "line"),
+    [
+        pytest.param("/a?b=%C3%A9", "x", b"GET /a?b=%C3%A9 HTTP/1.1\r\nX: x\r\n", id="ascii"),
+        pytest.param("/caf\xe9", "caf\xe9", b"GET /caf\xe9 HTTP/1.1\r\nX: caf\xe9\r\n", id="latin-1"),
+        pytest.param(
+            "/\u5496%41?a=\xe9&b",
+            "\u5496",
+            b"GET /%E5%92%96%41?a=%C3%A9&b HTTP/1.1\r\nX: \xe5\x92\x96\r\n",
+            id="text",
+        ),
+    ],
+)
+def test_texts_beyond_latin_1_are_sent_as_utf_8(target: str, value: str, line: bytes) -> None:
+    assert request_head("GET", target, "a", [("Host", "a"), ("X", value)], 0) == line.replace(
+        b"\r\nX", b"\r\nHost: a\r\nX"
+    )
 
 
 @pytest.mark.parametrize(

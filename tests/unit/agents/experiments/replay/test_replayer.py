@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gzip
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +15,7 @@ from aiohttp import web
 from agents.experiments.replay.connection import address_of_url
 from agents.experiments.replay.outcome import cpu_per_request, measured, outcomes, pace_of
 from agents.experiments.replay.plan import PlannedRequest
-from agents.experiments.replay.replayer import ReplayConfig, Replayed, Replayer
+from agents.experiments.replay.replayer import Exchange, ReplayConfig, Replayed, Replayer, Served
 from agents.experiments.replay.trace import Trace
 from pipeline.model.errors import ConfigError
 from tests.unit.agents.experiments.replay.services import Handler, service
@@ -156,6 +159,103 @@ def test_a_side_that_does_not_answer_in_time_fails_alone() -> None:
 
     found = replay((Side(), never), plan(3), ReplayConfig(timeout_s=3.0))
     assert [tuple(served.status for served in one.served) for one in found.exchanges] == [(200, 0)] * 3
+    assert {one.served[1].error for one in found.exchanges} == {"no answer in 3 s"}
+
+
+def test_a_side_that_goes_away_fails_alone() -> None:
+    """Connections that break, and those that are refused, are failures of the side that does so."""
+
+    async def main() -> Replayed:
+        async with service(Side()) as a:
+            came = 0
+
+            async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+                nonlocal came
+                with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+                    while await reader.readuntil(b"\r\n\r\n"):
+                        came += 1
+                        if came > 3:
+                            b.close()
+                            break
+                        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+                writer.close()
+
+            b = await asyncio.start_server(talk, "127.0.0.1", 0)
+            sides = (a, f"http://127.0.0.1:{b.sockets[0].getsockname()[1]}")
+            config = ReplayConfig(opened=1, connections=1)
+            replayer = Replayer([address_of_url(url) for url in sides], config)
+            try:
+                return await replayer.run(plan(20, rate=200.0), TRACE)
+            finally:
+                replayer.close()
+
+    found = asyncio.run(asyncio.wait_for(main(), 120)).exchanges
+    assert [exchange.served[0].status for exchange in found] == [200] * 20
+    failed = [exchange.served[1].error for exchange in found if not exchange.served[1].status]
+    assert len(failed) == 17
+    assert failed[0] == "the connection was closed"
+    assert all(error.startswith("no connection: ") for error in failed[2:])
+    (outcome,) = outcomes(found).values()
+    assert (outcome.failed, outcome.both_bad, outcome.errors[1].total()) == ([0, 17], 0, 17)
+
+
+@pytest.mark.parametrize(("method", "statuses"), [("GET", [200, 200]), ("POST", [200, 0])])
+def test_an_idle_connection_that_a_server_closes_is_no_failure(method: str, statuses: list[int]) -> None:
+    """The server closes just as the second request comes, which no client can know."""
+
+    async def main() -> Replayed:
+        connections = 0
+
+        async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            nonlocal connections
+            connections += 1
+            is_first = connections == 1
+            with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+                for number in range(2):
+                    await reader.readuntil(b"\r\n\r\n")
+                    if number and is_first:
+                        break
+                    writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+                    await writer.drain()
+            writer.close()
+
+        server = await asyncio.start_server(talk, "127.0.0.1", 0)
+        async with server:
+            url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+            replayer = Replayer([address_of_url(url)], ReplayConfig(opened=1))
+            try:
+                return await replayer.run(plan(2, rate=1.5, method=method), TRACE)
+            finally:
+                replayer.close()
+
+    found = asyncio.run(asyncio.wait_for(main(), 120))
+    assert [one.served[0].status for one in found.exchanges] == statuses
+
+
+@pytest.mark.parametrize(("other", "differs"), [(b"text", 0), (b"another text", 6)])
+def test_bodies_are_compared_without_their_compression(other: bytes, differs: int) -> None:
+    def side(text: bytes, mtime: int) -> Handler:
+        async def answer(_: web.Request) -> web.StreamResponse:
+            packed = gzip.compress(text, mtime=mtime)
+            return web.Response(body=packed, headers={"Content-Encoding": "gzip"})
+
+        return answer
+
+    found = outcomes(measured(replay((side(b"text", 1), side(other, 2)), plan(8))))
+    assert [outcome.body_differs for outcome in found.values()] == [differs]
+
+
+@pytest.mark.parametrize(
+    ("recorded", "status", "is_bad"),
+    [(200, 302, 1), (201, 308, 1), (200, 304, 0), (302, 302, 0), (0, 302, 0), (200, 401, 1), (404, 404, 0)],
+)
+def test_a_redirect_unlike_the_recorded_answer_compares_nothing(
+    recorded: int, status: int, is_bad: int
+) -> None:
+    request = replace(plan(1)[0], recorded_status=recorded)
+    served = Served(status, 0.1, 0.0, 0.0)
+    (outcome,) = outcomes([Exchange(request, 0, (served, served))]).values()
+    assert outcome.both_bad == is_bad
 
 
 def test_costs_that_a_service_says_are_kept() -> None:

@@ -1,36 +1,33 @@
-"""Lines of JSON: which keys say the time, request, status and duration, and the unit of the duration."""
+"""Lines with keys: which keys say the time, request, status and duration, and the unit of the duration."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
 from agents.logs.duration import unit_of_key
+from agents.logs.foreign_lines import UNKNOWN, explain_line
+from pipeline.files.listing import listed
 from pipeline.model.errors import ConfigError
 
-_KEYS: Mapping[str, tuple[str, ...]] = {
-    "time": (
-        *("time", "timestamp", "@timestamp", "time_iso8601", "time_local", "msec", "ts"),
-        *("start_time", "StartUTC", "@t", "Timestamp", "started_at", "requestTime"),
-    ),
-    "request": ("request",),
-    "method": (
-        *("request_method", "method", "http_method", "RequestMethod", "httpMethod"),
-        *("httpRequest.requestMethod", "http.request.method", "request.method", "req.method"),
-    ),
-    "target": (
-        *("request_uri", "uri", "path", "url", "RequestPath", "httpRequest.requestUrl", "url.path"),
-        *("request.uri", "req.url"),
-    ),
-    "status": (
-        *("status_code", "response_code", "StatusCode", "statusCode", "DownstreamStatus"),
-        *("status", "response", "httpRequest.status", "http.response.status_code"),
-        *("response.status", "res.statusCode"),
-    ),
+_KEYS: Mapping[str, Sequence[str]] = {
+    says: keys.split()
+    for says, keys in {
+        "time": "time timestamp @timestamp time_iso8601 time_local msec ts start_time StartUTC @t Timestamp "
+        "started_at requestTime EdgeStartTimestamp timeStamp t",
+        "request": "request req",
+        "method": "request_method method http_method RequestMethod httpMethod httpRequest.requestMethod "
+        "http.request.method request.method req.method ClientRequestMethod properties.httpMethod",
+        "target": "request_uri uri path url RequestPath httpRequest.requestUrl url.path request.uri req.url "
+        "ClientRequestURI ClientRequestPath properties.requestUri",
+        "status": "status_code response_code StatusCode statusCode DownstreamStatus status response "
+        "httpRequest.status http.response.status_code response.status res.statusCode EdgeResponseStatus "
+        "properties.httpStatus properties.httpStatusCode",
+    }.items()
 }
 """Keys of what a line says; the first one that a line has counts. A dot leads into an object."""
 
@@ -64,6 +61,11 @@ _DURATIONS = (
     _field("event.duration", "ns"),  # Elastic Common Schema
     _field("latencies.request", "ms"),  # Kong
     _field("responseLatency", "ms"),  # Amazon API Gateway
+    _field("properties.timeTaken", "s", is_decimal=True),  # Azure's gateways
+    _field("EdgeTimeToFirstByteMs", "ms"),  # Cloudflare
+    _field("reqtime", "s", is_decimal=True),  # LTSV
+    _field("reqtime_microsec", "us"),  # LTSV
+    _field("service", "ms", "dyno", "fwd"),  # Heroku's router
 )
 """Fields whose unit is known; the first one that a line has counts."""
 
@@ -76,6 +78,8 @@ _BARE = (
     "elapsedTime",
     "took",
     "time_taken",
+    "time_elapsed",
+    "dur",
 )
 """Keys of durations whose unit nothing says, unless the text does."""
 
@@ -100,10 +104,11 @@ class _Shape:
     durations: tuple[tuple[_Path, _DurationField], ...]
 
 
-class JsonLines:
+class KeyedLines:
     """Parser of lines.
 
     Args:
+        read: Returns the values of a line by their keys, None if it is no such line.
         keys: Keys by what they say, instead of the usual ones.
         unit: Unit of durations that are numbers alone; empty: that of the field.
 
@@ -111,10 +116,13 @@ class JsonLines:
         ConfigError: nothing is read that is called like a name in ``keys``.
     """
 
-    def __init__(self, keys: Mapping[str, str], unit: str = "") -> None:
+    def __init__(
+        self, read: Callable[[str], Mapping[str, Any] | None], keys: Mapping[str, str], unit: str = ""
+    ) -> None:
         says = (*_KEYS, "duration")
         if unknown := keys.keys() - set(says):
             raise ConfigError(f"--key: should be one of {', '.join(says)}, not {min(unknown)[:50]!r}")
+        self._read = read
         self._keys = {name: (keys[name],) if name in keys else usual for name, usual in _KEYS.items()}
         self._duration_key = keys.get("duration", "")
         self._has_given_unit = bool(unit)
@@ -122,11 +130,8 @@ class JsonLines:
 
     def __call__(self, text: str) -> tuple[str, str, str, str] | None:
         """Return the fields of a line, None if it is no such line."""
-        try:
-            line = orjson.loads(text)
-        except orjson.JSONDecodeError:
-            return None
-        if not isinstance(line, dict):
+        line = self._read(text)
+        if line is None:
             return None
         keys = tuple(line)
         shape = self._shapes.get(keys)
@@ -147,7 +152,18 @@ class JsonLines:
             status = status[:3]
         return time, request, status, self._duration(line, shape.durations)
 
-    def _shape(self, line: dict[str, Any]) -> _Shape:
+    def explain(self, text: str) -> str:
+        """Return what a line lacks that could not be read, and what to give."""
+        line = self._read(text)
+        foreign = explain_line(text)
+        if line is None or foreign != UNKNOWN:
+            return foreign
+        paths = self._shape(line).paths
+        lacking = [] if _value(line, paths["time"]) else ["time"]
+        lacking += [] if _value(line, paths["target"]) or _value(line, paths["request"]) else ["target"]
+        return f"without {' and '.join(lacking)}: --key names their keys; there are {listed(list(line))}"
+
+    def _shape(self, line: Mapping[str, Any]) -> _Shape:
         paths = {says: tuple(_paths(line, keys)) for says, keys in self._keys.items()}
         if self._duration_key:
             fields = [field for field in _DURATIONS if field.key == self._duration_key]
@@ -167,13 +183,13 @@ class JsonLines:
         shape = self._shapes[tuple(line)] = _Shape(paths, durations)
         return shape
 
-    def _duration(self, line: dict[str, Any], durations: tuple[tuple[_Path, _DurationField], ...]) -> str:
+    def _duration(self, line: Mapping[str, Any], durations: tuple[tuple[_Path, _DurationField], ...]) -> str:
         """Return the first duration that a line has, with its unit if that is known."""
         for path, field in durations:
             value = _member(line, path)
-            if value is None or isinstance(value, dict | list | bool):
+            text = "" if value is None or isinstance(value, dict | list | bool) else str(value)
+            if not text:
                 continue
-            text = str(value)
             is_other = field.is_decimal and "." not in text and "e" not in text
             if self._has_given_unit or not field.unit or is_other or text[-1:].isalpha():
                 return text
@@ -181,7 +197,16 @@ class JsonLines:
         return ""
 
 
-def _paths(line: dict[str, Any], keys: Iterable[str]) -> Iterable[_Path]:
+def read_object(text: str) -> Mapping[str, Any] | None:
+    """Return the members of a JSON object; None if the text is none."""
+    try:
+        line = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
+    return line if isinstance(line, dict) else None
+
+
+def _paths(line: Mapping[str, Any], keys: Iterable[str]) -> Iterable[_Path]:
     """Yield the paths of those keys that a line has, whose dots are part of a name or lead into an object."""
     for key in keys:
         first, dot, rest = key.partition(".")
@@ -189,6 +214,7 @@ def _paths(line: dict[str, Any], keys: Iterable[str]) -> Iterable[_Path]:
             yield (key,)
         elif dot and first in line:
             yield tuple(key.split("."))
+            yield first, rest
 
 
 def _member(line: Any, path: _Path) -> Any:
@@ -197,7 +223,7 @@ def _member(line: Any, path: _Path) -> Any:
     return line
 
 
-def _value(line: dict[str, Any], paths: tuple[_Path, ...]) -> str:
+def _value(line: Mapping[str, Any], paths: tuple[_Path, ...]) -> str:
     """Return the first value that is there and is neither an object nor a list."""
     for path in paths:
         value = line.get(path[0]) if len(path) == 1 else _member(line, path)
