@@ -63,7 +63,7 @@ _value_option = option(
     "",
     metavar="NAME",
     help="Measure to count where a file has several: cpu, wall, alloc_space, … (default: samples or CPU "
-    "time).",
+    "time). Of collapsed stacks and DTrace the unit of their counts, such as microseconds.",
 )
 _period_option = option(
     least=1e-9,

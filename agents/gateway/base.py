@@ -68,7 +68,7 @@ class MessagePart:
     service: str
     samples: int = 0  # stack samples, or points of metrics
     id: str = ""
-    clock: str = "cpu"  # that a profile follows: cpu or wall
+    clock: str = ""  # that a profile follows: cpu or wall
 
 
 @dataclass(frozen=True, slots=True)

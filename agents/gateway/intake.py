@@ -24,6 +24,7 @@ from agents.gateway.base import (
     malformed,
 )
 from agents.gateway.counts import GatewayCounts
+from agents.gateway.cpu_services import CpuServices
 from agents.gateway.quota import Rates, TokenBuckets
 from agents.gateway.unpacking import unpack_body
 from pipeline.model import Outgoing
@@ -77,6 +78,7 @@ class RequestIntake:
         self._clock = clock
         self._threads = ThreadPoolExecutor(DECODERS, thread_name_prefix="decode")
         self._under_way_bytes = 0
+        self._of_cpu = CpuServices()
         self._known: OrderedDict[str, None] = OrderedDict()
         self._of_clients = TokenBuckets(), TokenBuckets()  # samples, bytes
         self._of_services = TokenBuckets(), TokenBuckets()
@@ -134,6 +136,7 @@ class RequestIntake:
             Refusal: a service is not the client's, a rate is spent, or there is no room.
         """
         now = self._clock()
+        decoded = self._of_cpu.without_wall(decoded, now)
         new = [part for part in decoded.parts if not part.id or part.id not in self._known]
         self._check({part.service for part in new} | decoded.services, client, now)
         if not self._outbox.has_room(len(new), sum(len(part.message.value) for part in new)):

@@ -25,7 +25,7 @@ from agents.gateway.base import (
 )
 from agents.gateway.profiles import Pushed, joined, reading_parts
 from agents.gateway.raw_series import read_message
-from agents.profiles.formats.otlp import OTLP, resource_readings
+from agents.profiles.formats.otlp import OTLP, check_version, resource_readings
 from agents.profiles.formats.protobuf import Schema
 from pipeline.model.errors import InvalidMessage
 
@@ -42,6 +42,7 @@ ANSWERS = Schema(
 def decode(request: Request, setup: DecodeSetup) -> Decoded:
     """Read the profiles of every resource of a request, a protocol buffer or its JSON."""
     data = read_message(request, OTLP, "ProfilesData")
+    check_version(data)
     resources = []
     whole = xxhash.xxh3_128_hexdigest(request.body)  # a single profile has no names: they are in a table
     for number, (attributes, reading) in enumerate(resource_readings(data)):

@@ -39,6 +39,7 @@ def decode(request: Request, setup: DecodeSetup) -> Decoded:
             profile.service,
             part.samples,
             f"{key}/{profile.id}/{number}",
+            "cpu",
         )
         for number, part in enumerate(encoded)
     )

@@ -9,6 +9,7 @@ import orjson
 import xxhash
 
 from agents.gateway.base import Decoded, DecodeSetup, MessagePart, Refusal, Request, SkippedPart
+from agents.gateway.cpu_services import services_of, without_wall
 from agents.gateway.labels import find_origin
 from agents.profiles.annotate import ANNOTATION_FILE, annotation_name
 from agents.profiles.formats import (
@@ -45,6 +46,9 @@ takes any."""
 MAX_FRAMES = 5_000_000
 """Most frames of all stacks of a profile, seconds of work: a few bytes may encode any number of frames."""
 
+_UNTYPED = ("collapsed", "dtrace", "speedscope")
+"""Formats that do not say what their values count."""
+
 _GZIP = b"\x1f\x8b"
 
 
@@ -52,7 +56,8 @@ _GZIP = b"\x1f\x8b"
 class Pushed:
     """A profile within a request, with the properties that its protocol states; None: not stated.
 
-    ``identity`` distinguishes it from others with the same labels and content, besides its times.
+    ``identity`` distinguishes it from others with the same labels and content, besides its times; ``type`` is
+    what its values count where its format does not say it.
     """
 
     data: bytes
@@ -62,6 +67,7 @@ class Pushed:
     rate_hz: float = 0.0
     format: str = AUTO
     identity: str = ""
+    type: str = ""
 
 
 def profile_parts(pushed: Pushed, request: Request, setup: DecodeSetup) -> Decoded:
@@ -126,14 +132,9 @@ def joined(decoded: Sequence[Decoded]) -> Decoded:
 
     Profiles of the wall's clock are left out for a service that sends one of CPU beside them.
     """
-    parts = [part for profile in decoded for part in profile.parts]
-    of_cpu = {part.service for part in parts if part.clock == "cpu"}
-    taken = tuple(part for part in parts if part.clock == "cpu" or part.service not in of_cpu)
-    skipped = [skipped for profile in decoded for skipped in profile.skipped]
-    if len(taken) < len(parts):
-        text = f"wall: not CPU, {len(parts) - len(taken)} profiles beside those of CPU"
-        skipped.append(SkippedPart("not_cpu", text, is_wrong=False))
-    return Decoded(taken, tuple(skipped))
+    parts = tuple(part for profile in decoded for part in profile.parts)
+    skipped = tuple(skipped for profile in decoded for skipped in profile.skipped)
+    return without_wall(Decoded(parts, skipped), services_of(parts, "cpu"))
 
 
 def _unpacked(data: bytes, setup: DecodeSetup) -> bytes:
@@ -158,9 +159,12 @@ def _begin(data: bytes, pushed: Pushed, setup: DecodeSetup) -> Reading:
         format_ = find_format(pushed.format, source.head)
         if isinstance(format_, PprofFormat):
             format_ = PprofFormat(setup.names.names["endpoint"])
-        return read_profile(format_, source)
+        reading = read_profile(format_, source)
     except ConfigError as error:
         raise InvalidMessage(f"profile: {error}") from None
+    if pushed.type and format_.name in _UNTYPED:
+        return replace(reading, measure=replace(reading.measure, type=pushed.type))
+    return reading
 
 
 def _interval(pushed: Pushed, reading: Reading, now: float) -> tuple[float, float]:

@@ -5,6 +5,7 @@ Source: the page "Server HTTP API" of Pyroscope's documentation, and what its cl
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from agents.gateway.base import Decoded, DecodeSetup, PushProtocol, Refusal, Request, SkippedPart
@@ -15,14 +16,16 @@ from agents.profiles.formats import AUTO
 from pipeline.model.errors import InvalidMessage
 
 _DEFAULT_HZ = 100.0
-_CPU_ENDS = ("cpu", "itimer", "wall", "samples")
-_OTHER_ENDS = (
-    *("alloc_objects", "alloc_space", "inuse_objects", "inuse_space", "goroutines", "exceptions"),
-    *("mutex_count", "mutex_duration", "block_count", "block_duration", "lock_count", "lock_duration"),
-    *("alloc_in_new_tlab_objects", "alloc_in_new_tlab_bytes"),
-    *("alloc_outside_tlab_objects", "alloc_outside_tlab_bytes"),
+_FASTEST_HZ = 100_000.0
+"""Fastest rate of a sampler: a larger ``sampleRate`` is a unit of time, such as 1e9."""
+
+_CLOCK_ENDS = ("cpu", "itimer", "ctimer", "wall", "samples")
+_OTHER_ENDS = re.compile(
+    r"(?:alloc|inuse|live|heap|mem|malloc|lock|mutex|block|goroutine|exception|off_?cpu|gpu|page_?fault|cache_?miss)"
+    r"[a-z0-9_]*"
 )
 _SAMPLES = ("", "samples")
+_SUMS = ("", "sum")  # an average is of a state, such as memory in use
 _FORMATS: Mapping[str, str] = {
     "": "collapsed",
     "folded": "collapsed",
@@ -39,24 +42,37 @@ def decode(request: Request, setup: DecodeSetup) -> Decoded:
     query = request.query
     name, labels = parse_name(query.get("name", ""))
     format_name = query.get("format", "")
-    end_of_name = name.rpartition(".")[2]
-    is_named = _FORMATS.get(format_name) in ("pprof", "jfr")  # formats that say what their values are
-    if end_of_name in _OTHER_ENDS or (not is_named and query.get("units", "") not in _SAMPLES):
+    service, type_ = _split_type(name)
+    is_typed = _FORMATS.get(format_name) in ("pprof", "jfr")  # formats that say what their values are
+    is_sum = query.get("units", "") in _SAMPLES and query.get("aggregationType", "") in _SUMS
+    if _OTHER_ENDS.fullmatch(type_) or not (is_typed or is_sum):
         return Decoded(skipped=(SkippedPart("not_cpu", f"{name[:200]}: not CPU", is_wrong=False),))
     data, format_ = _profile(request, format_name)
     if format_name == "lines":
         data = b"".join(line + b" 1\n" for line in data.splitlines() if line.strip())
-    service = name.removesuffix(f".{end_of_name}") if end_of_name in _CPU_ENDS else name
+    rate_hz = number(query, "sampleRate") or _DEFAULT_HZ
+    if rate_hz > _FASTEST_HZ and not is_typed:
+        raise InvalidMessage(
+            f"sampleRate: {rate_hz:.0f} a second is no rate of samples: send samples, not times"
+        )
     pushed = Pushed(
         data=data,
         labels={"service_name": service, **labels},
         start=moment(query, "from"),
         end=moment(query, "until"),
-        rate_hz=number(query, "sampleRate") or _DEFAULT_HZ,
+        rate_hz=rate_hz,
         format=format_,
-        identity=end_of_name,
+        identity=type_ or name.rpartition(".")[2],
+        type="" if is_typed or type_ == "samples" else type_,
     )
     return profile_parts(pushed, request, setup)
+
+
+def _split_type(name: str) -> tuple[str, str]:
+    """Return the application of a name and the type of its profile, empty if its end is none."""
+    application, _, end = name.rpartition(".")
+    is_type = application and (end in _CLOCK_ENDS or _OTHER_ENDS.fullmatch(end))
+    return (application, end) if is_type else (name, "")
 
 
 def parse_name(text: str) -> tuple[str, Mapping[str, str]]:

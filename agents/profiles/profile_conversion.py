@@ -69,7 +69,7 @@ def convert_profile(source: ProfileSource, out: IO[bytes], request: Conversion) 
 
     request.writer(merge_samples(summed()), reading.measure, out)
     if not total[0]:
-        raise ConfigError(missing(content, reading.left_out, tally.first_invalid))
+        raise ConfigError(missing(content, reading.left_out, tally.first_invalid, tally.frameless))
     return Converted(
         reading.measure, total[0], tally.frameless, tally.invalid, tally.first_invalid, reading.left_out
     )

@@ -117,7 +117,7 @@ def _check(parsed: StackSamples, held: str, *, asked: bool) -> None:
     """
     measure = parsed.measure
     if not parsed.stacks:
-        raise ConfigError(missing(held, parsed.left_out, parsed.first_invalid))
+        raise ConfigError(missing(held, parsed.left_out, parsed.first_invalid, parsed.frameless))
     if not asked and not clock_of(measure):
         raise ConfigError(
             f"counts {value_text(measure)}, which is no CPU: --value {measure.type} takes it "

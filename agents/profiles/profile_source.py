@@ -57,7 +57,10 @@ def begin_profile(
     format_found = find_format(format_, source.head)
     reading = read_profile(format_found, source, value)
     if period and reading.measure.unit == "count":
-        raise ConfigError("counts samples, and no time or bytes that --period could divide")
+        raise ConfigError(
+            "counts samples, and no time or bytes that --period could divide; if lines of stacks count time, "
+            "say its unit by --value, such as microseconds"
+        )
     if period:
         reading = replace(reading, measure=replace(reading.measure, period=period))
     return format_found.content, reading

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Mapping, Sequence
 
 LONG, INT, STRING, SYMBOL, CLASS, METHOD, FRAME_TYPE, FRAME, TRACE, STATE = range(10, 20)
-EXECUTION, WALL, ALLOCATION, MONITOR, CPU_TIME, BOOLEAN = range(101, 107)
+EXECUTION, WALL, ALLOCATION, MONITOR, CPU_TIME, BOOLEAN, SETTING, DATADOG, LOST = range(101, 110)
 
 Fields = Sequence[tuple[str, int, str]]  # name, type, and c for a constant or [] for several
 
@@ -33,6 +33,12 @@ TYPES: Mapping[int, tuple[str, Fields]] = {
     ALLOCATION: ("jdk.ObjectAllocationSample", (("stackTrace", TRACE, "c"), ("weight", LONG, ""))),
     MONITOR: ("jdk.JavaMonitorEnter", (("duration", LONG, ""), ("stackTrace", TRACE, "c"))),
     CPU_TIME: ("jdk.CPUTimeSample", (("stackTrace", TRACE, "c"), ("failed", BOOLEAN, ""))),
+    SETTING: ("jdk.ActiveSetting", (("id", LONG, ""), ("name", STRING, ""), ("value", STRING, ""))),
+    DATADOG: (
+        "datadog.ExecutionSample",
+        (("stackTrace", TRACE, "c"), ("state", STATE, "c"), ("weight", LONG, "")),
+    ),
+    LOST: ("jdk.CPUTimeSamplesLost", (("lostSamples", INT, ""),)),
 }
 METHODS = (("shop/Cart", "total"), ("shop/App", "main"), ("", "write"))
 TRACES = (((0, 0), (1, 0)), ((2, 1), (1, 0)))  # (method, type of frame), leaf first
@@ -66,6 +72,11 @@ def sized(content: bytes) -> bytes:
 def event(type_: int, *fields: int) -> bytes:
     """Return an event of numbers."""
     return sized(number(type_) + b"".join(map(number, fields)))
+
+
+def setting(name: str, value: str) -> bytes:
+    """Return a setting of a recording, as async-profiler writes its arguments."""
+    return sized(number(SETTING) + number(0) + text(name) + text(value))
 
 
 def constants(delta: int = 0) -> bytes:

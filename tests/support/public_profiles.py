@@ -11,7 +11,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from agents.profiles.formats import AUTO, ProfileSource, count_samples, find_format, read_profile
+from agents.profiles.formats import AUTO, ProfileSource, Reading, find_format, read_profile
+from agents.profiles.formats.frames import without_line
+from agents.profiles.formats.tally import LeftOutSamples
 from pipeline.counting.names import Naming
 
 LARGEST = 10
@@ -48,6 +50,14 @@ def collapsed(text: str) -> Stacks:
         stacks[tuple(_JFR_LINE.sub("", frame).lstrip(".") for frame in stack.split(";"))] += float(
             weight.strip("[]")
         )
+    return stacks
+
+
+def weights(reading: Reading, *, lines: bool) -> Stacks:
+    """Return the stacks of a file with their weights as they are, not rounded to samples."""
+    stacks: defaultdict[tuple[str, ...], float] = defaultdict(float)
+    for stack, weight in LeftOutSamples().samples(reading.records):
+        stacks[stack if lines else tuple(map(without_line, stack))] += weight
     return stacks
 
 
@@ -93,8 +103,8 @@ def compare(path: Path, reference: Path) -> Sequence[str]:
     with path.open("rb") as file:
         source = ProfileSource(file)
         format_ = find_format(AUTO, source.head)
-        parsed = count_samples(read_profile(format_, source, "cpu" if cpu else ""), lines=raw)
-    stacks = {stack: float(count) for stack, count in parsed.stacks.items()}
+        stacks = weights(read_profile(format_, source, "cpu" if cpu else ""), lines=raw)
+    ours_total = sum(stacks.values())
     total = sum(expected.values()) / (_NS_PER_SAMPLE if cpu else 1)
     if raw:  # its frames are numbers of locations
         theirs, ours = shares(expected, str), shares(stacks, str)
@@ -102,14 +112,14 @@ def compare(path: Path, reference: Path) -> Sequence[str]:
     else:
         theirs, ours = shares(expected, spelt), shares(stacks, spelt)
         pairs_of_shares = [(share, ours.get(frame, -1.0)) for frame, share in theirs.items()][:LARGEST]
-    missing = abs(total - parsed.samples)  # stackcollapse-perf.pl leaves out the last event of some files
-    allowed = TOLERANCE + (missing / max(parsed.samples, 1) if missing == 1 else 0)
+    missing = abs(total - ours_total)  # stackcollapse-perf.pl leaves out the last event of some files
+    allowed = TOLERANCE + (missing / max(ours_total, 1) if missing == 1 else 0)
     same = sum(abs(theirs_of - ours_of) < allowed for theirs_of, ours_of in pairs_of_shares)
     return (
         path.name,
         format_.name,
         f"{total:,.0f}",
-        f"{parsed.samples:,}",
+        f"{ours_total:,.0f}",
         f"{same} of {len(pairs_of_shares)}",
     )
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import NamedTuple, Protocol
 
-from agents.profiles.formats.foreign import name_foreign
-from agents.profiles.formats.source import Damaged, ProfileSource, whole_lines
+from agents.profiles.formats.foreign import guess_foreign, name_foreign
+from agents.profiles.formats.source import Damaged, ProfileSource, head_text, whole_lines
 from pipeline.model.errors import ConfigError
 
 AUTO = "auto"
@@ -173,7 +173,10 @@ def find_format(name: str, head: bytes) -> Format:
         if takers:
             names = " and ".join(taker.name for taker in takers)
             raise ConfigError(f"may be of the formats {names}: --format says which")
-        raise ConfigError(f"is of no format that is known here: {', '.join(_registry)}{_likeliest(head)}")
+        if about := guess_foreign(head_text(whole_lines(head))):
+            raise ConfigError(f"is of no format that is known here, but seems to be {about}")
+        names = ", ".join(_registry)
+        raise ConfigError(f"is of no format that is known here: {names}{_likeliest(head)}")
     if name not in _registry:
         raise ConfigError(f"--format: should be one of {', '.join(format_names())}, not {name!r}")
     return _registry[name]
@@ -197,6 +200,18 @@ def unit_name(text: str) -> str:
     return _SHORT_UNITS.get(text, text)
 
 
+def unit_measure(value: str) -> Measure:
+    """Return what lines count that do not say it: samples, or ``value``, a unit of time or bytes.
+
+    Raises:
+        ConfigError: it is no such unit.
+    """
+    unit = choose_value(("samples", *TIME_UNITS, "bytes"), unit_name(value), "samples")
+    if unit == "samples":
+        return Measure()
+    return Measure("weight" if unit in TIME_UNITS else unit, unit)
+
+
 def converted(weight: float, unit: str, wanted: str) -> float:
     """Return a weight in another unit; 0 if one of two units is no time."""
     if unit == wanted:
@@ -212,9 +227,11 @@ def named_counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {name}" for name, count in largest)
 
 
-def missing(content: str, left_out: Mapping[str, int], first_invalid: str) -> str:
+def missing(content: str, left_out: Mapping[str, int], first_invalid: str, frameless: float = 0) -> str:
     """Return in one line what a file lacks, and what it has instead."""
-    instead = f"there are {named_counts(left_out)}" if left_out else ""
+    others = [named_counts(left_out), f"{frameless:.15g} samples without frames" if frameless else ""]
+    instead = ", ".join(filter(None, others))
+    instead = f"there are {instead}" if instead else ""
     return "; ".join(filter(None, (f"has no {content}", instead, first_invalid)))
 
 
@@ -265,7 +282,8 @@ def _likeliest(head: bytes) -> str:
     stacks, total = shares[name]
     if not stacks:
         return ""
-    return f"; the likeliest is {name}, as which {stacks} of its first {total} records are stacks"
+    share = f"{stacks} of its first {total} records are stacks"
+    return f"; the likeliest is {name}, as which {share}: if it is, name the format"
 
 
 def _until_damage(records: Iterator[Record]) -> Iterator[Record]:

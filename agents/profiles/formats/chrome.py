@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from agents.profiles.formats.base import Invalid, Measure, Reading, Record, Sample, Stack
+from agents.profiles.formats.base import Invalid, Measure, Reading, Record, Sample, Stack, choose_value
 from agents.profiles.formats.frames import join_frame
 from agents.profiles.formats.source import Damaged, ProfileSource, head_text, list_in, object_in
 
@@ -53,6 +53,7 @@ class ChromeFormat:
 
     def read(self, source: ProfileSource, value: str) -> Reading:
         """Read all profiles of the file; their period is the mean time between two samples."""
+        choose_value(("cpu",), value, "")
         profiles = _profiles(source.read_json())
         if not profiles:
             raise Damaged("has no CPU profile, as traces of the category v8.cpu_profiler do")

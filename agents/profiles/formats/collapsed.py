@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from agents.profiles.formats.base import (
     Invalid,
-    Measure,
     Reading,
     Record,
     Sample,
     Stack,
     StackSamples,
     mostly_samples,
+    unit_measure,
 )
+from agents.profiles.formats.frames import split_frame
 from agents.profiles.formats.source import ProfileSource, head_text, whole_lines
 from agents.profiles.formats.tally import count_samples
 
@@ -22,19 +23,34 @@ MAX_LINE_COUNT = 2**40
 """Most samples on one line: what a profile message can hold for one stack."""
 
 _LEAST_CALLED = 0.1
-"""Share of the first stacks that have to have two frames or more."""
+"""Share of the first lines that have to be stacks with a caller."""
 
 _FEW = 4
-"""Lines below which stacks may well have one frame each."""
+"""Lines below which half of them have to be stacks with a caller, of names alone."""
 
 _MOST_ROOTS = 0.9
-"""Share of the first stacks with a caller up to which their roots may differ: those of a log's lines do."""
+"""Share of the first stacks with a caller above which roots show nothing: those of a log's lines differ."""
 
 _MANY = 20
-"""Stacks of which some have to share a root."""
+"""Stacks with a caller that have to share roots, or else to be of names alone."""
 
+_LEAST_NAMES = 0.7
+"""Share of frames that have to be names where a file shows little else."""
+
+_LEAST_CODE = 0.4
+"""Share of frames that hold values from which a text is none of stacks."""
+
+_LONGEST_NAME = 1000
 _COMMENT = re.compile(r"(?:#|//)(?:\s|$)")
 _COUNT = re.compile(r"([0-9]{1,13})(\.[0-9]{0,40})?")  # bounded: Python refuses thousands of digits
+_ENCLOSED = re.compile(
+    r"\s*\([^()]*\)|(?:process \d+:)?\"[^\"]*\"|(?<!operator)<[^<>]*>|\[[^\[\]]*\]|\{[^{}]*\}"
+)
+_SPACED = re.compile(r"^(?:block|rescue|ensure) (?:\(\d+ levels\) )?in |\boperator (?=new|delete)")
+_NO_NAME = re.compile(r"[\s{}\"]|(?<!operator)(?<!operator<)<")  # outside brackets: words or code
+_ASSIGNED = re.compile(r"\w=[\w/]")
+_LOCATED = re.compile(r" \([^()]*\)$")
+_ALPHABETIC = re.compile(r"[^\W\d_]")
 
 
 class CollapsedFormat:
@@ -48,11 +64,12 @@ class CollapsedFormat:
     content = "collapsed stacks (lines of root;caller;leaf count)"
 
     def recognises(self, head: bytes) -> bool:
-        """Take a file nearly all of whose lines are stacks, enough with a caller, and some of one root.
+        """Take a file nearly all of whose lines are stacks, enough of them with a caller.
 
         Reports of other tools have lines that end in a number, too, and would pass for stacks of one frame,
-        lines of logs for stacks of a root each. A file without any line but comments is taken: the error
-        says then what it lacks.
+        lines of logs for stacks of a root each. Where a file is short, or its roots all differ, frames have
+        to be names: words, numbers and code between semicolons are none. A file without any line but
+        comments is taken: the error says then what it lacks.
         """
         lines = whole_lines(head)
         if not lines and head:
@@ -62,16 +79,18 @@ class CollapsedFormat:
             return b"\0" not in lines
         stacks = [record.stack for record in records if isinstance(record, Sample)]
         called = [stack for stack in stacks if len(stack) > 1 and not _is_prose(stack)]
-        if not called and any(len(stack) > 1 for stack in stacks):
+        if not called or not mostly_samples(records) or _are_code(called):
             return False
+        if len(records) < _FEW:
+            return len(called) >= len(records) / 2 and _are_names(called)
         roots = {stack[0] for stack in called}
-        if not mostly_samples(records) or len(called) >= _MANY and len(roots) > _MOST_ROOTS * len(called):
+        if len(called) >= _MANY and len(roots) > _MOST_ROOTS * len(called) and not _are_names(called):
             return False
-        return len(records) < _FEW or len(called) >= _LEAST_CALLED * len(stacks)
+        return len(called) >= _LEAST_CALLED * len(stacks)
 
     def read(self, source: ProfileSource, value: str) -> Reading:
-        """Read one sample of each line; lines count one thing, whatever its name."""
-        return Reading(Measure(), _records(source))
+        """Read one sample of each line; lines count samples, or the unit ``value``."""
+        return Reading(unit_measure(value), _records(source))
 
 
 def parse_collapsed(data: bytes) -> StackSamples:
@@ -100,6 +119,37 @@ def _records(source: ProfileSource) -> Iterator[Record]:
 def _is_prose(stack: Stack) -> bool:
     """Return whether spaces follow semicolons, as they do in SQL, headers and sentences."""
     return all(frame[0].isspace() for frame in stack[1:])
+
+
+def _are_code(stacks: Sequence[Stack]) -> bool:
+    """Return whether many frames hold a value or half a block, as code, settings, queries and labels do."""
+    frames = [frame for stack in stacks for frame in stack]
+    code = [
+        frame
+        for frame in frames
+        if not _LOCATED.search(frame)
+        and (frame.count("{") != frame.count("}") or _ASSIGNED.search(_bare(frame)))
+    ]
+    return len(code) >= _LEAST_CODE * len(frames)
+
+
+def _are_names(stacks: Sequence[Stack]) -> bool:
+    """Return whether seven of ten frames are names: one word, not of digits alone, and brackets."""
+    frames = [(frame, _bare(frame)) for stack in stacks for frame in stack]
+    names = [frame for frame, bare in frames if not bare or _is_name(bare)]
+    return len(names) >= _LEAST_NAMES * len(frames)
+
+
+def _is_name(bare: str) -> bool:
+    return bool(_ALPHABETIC.search(bare)) and not _NO_NAME.search(bare) and not _ASSIGNED.search(bare)
+
+
+def _bare(frame: str) -> str:
+    """Return a frame's name without what it has in brackets or quotes, and spaces that names have."""
+    bare, before = _SPACED.sub("", split_frame(frame[:_LONGEST_NAME]).name), ""
+    while bare != before:
+        bare, before = _ENCLOSED.sub("", bare), bare
+    return bare
 
 
 def _may_be_long(text: str) -> bool:

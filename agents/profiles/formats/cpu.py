@@ -19,6 +19,8 @@ Clock = Literal["cpu", "wall", ""]
 _CPU = frozenset(
     ("cpu", "process", "itimer", "ctimer", "cycles", "clock", "task", "ref", "core", "atom", "instructions")
 )
+_IBS = frozenset(("ibs", "op"))  # AMD's sampling by cycles
+_INSTRUCTIONS = "instructions"
 _WALL = frozenset(("wall", "wallclock", "real"))
 _SAMPLES = frozenset(("sample", "samples", "weight", "time"))
 _NEUTRAL = _SAMPLES | frozenset(("count", "counts", "event", "events", "total", "ns", "nanoseconds", "usage"))
@@ -65,8 +67,9 @@ def value_text(measure: Measure) -> str:
 def usual_value(measures: Sequence[Measure], default: str = "") -> int:
     """Return the index of the value that counts where a profile has several.
 
-    Of CPU the counts come first (Datadog's time before its counts), then time with a period; then the same of
-    the wall. Without either it is ``default``, the type that the file calls usual, or the first.
+    Of CPU the counts come first (Datadog's time before its counts), then time with a period, instructions
+    last; then the same of the wall. Without either it is ``default``, the type that the file calls usual, or
+    the first.
     """
     ranks = [_rank(measure) for measure in measures]
     if min(ranks) < _NO_CLOCK:
@@ -83,8 +86,10 @@ def _rank(measure: Measure) -> int:
         return _NO_CLOCK
     if measure.type == _CPU_TIME:
         return 0
+    if _INSTRUCTIONS in _words(measure.type):
+        return 4
     detail = 1 if measure.unit not in TIME_UNITS else 2 if measure.period > 0 else 3
-    return detail + (0 if clock == "cpu" else 3)
+    return detail + (0 if clock == "cpu" else 4)
 
 
 def _clock_of_words(text: str) -> Clock | None:
@@ -94,7 +99,7 @@ def _clock_of_words(text: str) -> Clock | None:
         return None
     if words & _WALL:
         return "wall" if words <= _WALL else ""
-    return "cpu" if words <= _CPU else ""
+    return "cpu" if words <= _CPU or words == _IBS else ""
 
 
 def _words(text: str) -> frozenset[str]:

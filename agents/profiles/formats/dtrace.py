@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from agents.profiles.formats.base import Measure, Reading, Record, Sample
+from agents.profiles.formats.base import Reading, Record, Sample, unit_measure
 from agents.profiles.formats.collapsed import MAX_LINE_COUNT, invalid_line
 from agents.profiles.formats.source import ProfileSource, head_text, whole_lines
 
@@ -41,8 +41,8 @@ class DtraceFormat:
         return counted and first <= _LONGEST_HEADER and sum(valid) >= _LEAST_VALID * len(valid)
 
     def read(self, source: ProfileSource, value: str) -> Reading:
-        """Read one sample of each stack."""
-        return Reading(Measure(), _records(source))
+        """Read one sample of each stack; stacks count samples, or the unit ``value``."""
+        return Reading(unit_measure(value), _records(source))
 
 
 def _records(source: ProfileSource) -> Iterator[Record]:

@@ -7,6 +7,11 @@ from functools import lru_cache
 from typing import NamedTuple
 
 _FRAME = re.compile(r"(?P<name>.+) \((?P<file>[^()]+?)(?::(?P<line>[1-9][0-9]{0,8}))?\)", re.DOTALL)
+_OTHER_SPELLINGS = (  # rbspy's, that of Pyroscope's agents in Rust, and Pyflame's
+    re.compile(r"(?P<name>.+) - (?P<file>[^:]+\.\w+):(?P<line>[0-9]{1,9})", re.DOTALL),
+    re.compile(r"(?P<file>[^:]+\.\w+):(?P<line>[0-9]{1,9}) - (?P<name>.+)", re.DOTALL),
+    re.compile(r"(?P<file>[^:]+\.py):(?P<name>[^:]+):(?P<line>[0-9]{1,9})", re.DOTALL),
+)
 _FILE = re.compile(r".*[/\\].*|.*\.\w+|<.*>", re.DOTALL)
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
 
@@ -20,15 +25,21 @@ class FrameParts(NamedTuple):
 
 
 def join_frame(name: str, file: str = "", line: int = 0) -> str:
-    """Return a frame as it is spelt; the inverse of ``split_frame``."""
+    """Return a frame as it is spelt here; ``split_frame`` returns its parts again."""
     if not file:
         return name
     return f"{name} ({file}:{line})" if 0 < line < 10**9 else f"{name} ({file})"
 
 
 def split_frame(frame: str) -> FrameParts:
-    """Return the parts of a frame; what stands in the last brackets is a file only if it looks like one."""
+    """Return the parts of a frame; what stands in the last brackets is a file only if it looks like one.
+
+    ``work - /a.rb:9``, ``/a.rb:9 - work`` and ``/a.py:work:9`` are frames with files, too.
+    """
     match = _FRAME.fullmatch(frame)
+    if not match and len(frame) <= _LONGEST_CACHED and (" - " in frame or ".py:" in frame):
+        others = (spelling.fullmatch(frame) for spelling in _OTHER_SPELLINGS)
+        match = next(filter(None, others), None)
     if not match or not (match["line"] or _FILE.fullmatch(match["file"])):
         return FrameParts(frame)
     return FrameParts(match["name"], match["file"], int(match["line"] or 0))

@@ -11,6 +11,7 @@ import struct
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from agents.profiles.formats.source import Damaged
@@ -93,8 +94,7 @@ class Chunk:
         self._data = data
         self._left = 4 * len(data) + 10_000  # values: each but an empty one has a byte
         self.types = self._read_types()
-        self.constants: dict[int, dict[int, Any]] = {}
-        self._read_constants(kept)
+        self._kept = kept
 
     def events(self, wanted: Mapping[int, Type]) -> Iterator[tuple[Type, int, dict[str, Any] | None]]:
         """Yield the events of some types: type, position, and fields, None if they make no sense."""
@@ -112,8 +112,9 @@ class Chunk:
                     yield wanted[kind], position, None
             position += size
 
-    def counts(self) -> Counter[int]:
-        """Return the number of events of each type, without reading them."""
+    @cached_property
+    def counts(self) -> Counter[str]:
+        """The number of events of each type by its name, without reading them."""
         position, counts = HEADER.size, Counter[int]()
         while position < len(self._data):
             size, after = self._number(position)
@@ -121,11 +122,11 @@ class Chunk:
                 raise Damaged(f"byte {position}: an event of {size} bytes")
             counts[self._number(after)[0]] += 1
             position += size
-        return counts
+        return Counter({self.types[id_].name: count for id_, count in counts.items() if id_ in self.types})
 
     def constant(self, type_: int, key: Any) -> Any:
         """Return a constant by its type and number, None if there is none."""
-        return self.constants.get(type_, {}).get(key) if isinstance(key, int) else None
+        return self._constants.get(type_, {}).get(key) if isinstance(key, int) else None
 
     def _read_types(self) -> dict[int, Type]:
         """Return the types by their numbers."""
@@ -166,19 +167,22 @@ class Chunk:
             children.append(child)
         return _Element(strings[name], attributes, children), position
 
-    def _read_constants(self, types_read: Collection[str]) -> None:
-        """Read all pools of constants: each says how far before it the next one is."""
+    @cached_property
+    def _constants(self) -> dict[int, dict[int, Any]]:
+        """All pools of constants, read when one is needed: each says how far before it the next one is."""
+        pools: dict[int, dict[int, Any]] = {}
         position, seen = self.header.constants, set[int]()
         try:
             while position not in seen:
                 seen.add(position)
-                position += self._read_pools(position, types_read)
+                position += self._read_pools(position, pools)
                 if not HEADER.size <= position < len(self._data):
                     raise Damaged(f"byte {position}: no constants there")
         except (IndexError, struct.error):
             raise Damaged("cut within the constants") from None
+        return pools
 
-    def _read_pools(self, start: int, types_read: Collection[str]) -> int:
+    def _read_pools(self, start: int, into: dict[int, dict[int, Any]]) -> int:
         """Read the pools of one event, and return how far away the next such event is."""
         position = self._after_event_header(start, _CHECKPOINT)
         for _ in range(2):  # start, duration
@@ -192,7 +196,7 @@ class Chunk:
             type_ = self.types.get(id_)
             if type_ is None:
                 raise Damaged(f"byte {position}: constants of an unknown type")
-            pool = self.constants.setdefault(id_, {}) if type_.name in types_read else {}
+            pool = into.setdefault(id_, {}) if type_.name in self._kept else {}
             for _ in range(count):
                 key, position = self._number(position)
                 pool[key], position = self._value(type_, position, 0)

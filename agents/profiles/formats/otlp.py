@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from google.protobuf.unknown_fields import UnknownFieldSet
+
 from agents.profiles.formats.base import (
     MAX_WEIGHT,
     Invalid,
@@ -85,6 +87,9 @@ _FIELDS = {1: (1, 2, 3), 2: range(1, 8)}
 """Field of the whole message → the fields that it has itself."""
 
 
+_LENGTH_DELIMITED = 2  # type of a field on the wire
+
+
 class _Measured(NamedTuple):
     """A profile with what its values count."""
 
@@ -119,6 +124,7 @@ class OtlpFormat:
         """Read the profiles of one type: ``value``, else the one that ``usual_value`` chooses."""
         try:
             data = OTLP.read("ProfilesData", source.read_all())
+            check_version(data)
         except InvalidMessage as error:
             raise Damaged(str(error)) from None
         tables = _Tables(data.dictionary)
@@ -140,6 +146,31 @@ class OtlpFormat:
             elif not (clock_of(measure) and clock_of(measure) == clock_of(profile.measure)):
                 left_out[profile.measure.type] += len(profile.samples)
         return Reading(measure, _records(same, tables), left_out=left_out)
+
+
+def check_version(data: Any) -> None:
+    """Check that a message ``ProfilesData`` is of version 1.8 or later, which has a table of stacks.
+
+    Before, a profile had lists where it has numbers now, and samples had other fields.
+
+    Raises:
+        InvalidMessage: it is older.
+    """
+    profiles = (
+        profile
+        for resource in data.resource_profiles
+        for scope in resource.scope_profiles
+        for profile in scope.profiles
+    )
+    without_stacks = len(data.dictionary.location_table) > 0 and not len(data.dictionary.stack_table)
+    if without_stacks or any(
+        field.wire_type == _LENGTH_DELIMITED and field.field_number in (3, 4, 5, 6)
+        for profile in profiles
+        for field in UnknownFieldSet(profile)
+    ):
+        raise InvalidMessage(
+            "OTLP profiles of a version before 1.8, which had no table of stacks: update the client"
+        )
 
 
 def resource_readings(data: Any) -> Iterator[tuple[Mapping[str, str], Reading]]:

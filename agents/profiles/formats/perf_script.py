@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from agents.profiles.formats.base import Invalid, Measure, Reading, Record, Sample, mostly_samples
-from agents.profiles.formats.cpu import Clock, clock_of
+from agents.profiles.formats.cpu import Clock, clock_of, usual_value
 from agents.profiles.formats.source import ProfileSource, head_text, whole_lines
 
 MAX_EVENT_LINES = 100_000
@@ -25,15 +25,15 @@ _PERIOD = r"(?:(?P<period>\d{1,18})\s++)?"
 _EVENT = rf"{_PERIOD}(?P<event>[^\s\d]\S{{0,400}}?):(?=\s|$)(?P<rest>.*)"
 _TIME = rf"\d++\.\d++:\s*+(?:{_EVENT}|(?P<untyped>.*))"
 _HEADERS = tuple(  # the fields that `perf script -F` leaves in; possessive quantifiers keep matching linear
-    re.compile(pattern)
-    for pattern in (
-        rf"(?:{_PROCESS}{_CPU}{_FLAGS}|\[\d++\]\s++{_FLAGS})?{_TIME}",
-        rf"{_COMMAND}{_PROCESS}{_CPU}{_FLAGS}{_TIME}",
-        rf"{_COMMAND}{_PROCESS}{_CPU}{_FLAGS}{_EVENT}",
-        rf"{_COMMAND}(?:\[\d++\]\s++{_FLAGS})?{_TIME}",
-        rf"(?:{_PROCESS})?{_CPU}{_EVENT}",
-        rf"{_COMMAND}(?:\[\d++\]\s++{_FLAGS})?{_EVENT}",
-        rf"(?:{_COMMAND})?{_PROCESS}{_CPU}",
+    (re.compile(pattern), is_timed)
+    for pattern, is_timed in (
+        (rf"(?:{_PROCESS}{_CPU}{_FLAGS}|\[\d++\]\s++{_FLAGS})?{_TIME}", True),
+        (rf"{_COMMAND}{_PROCESS}{_CPU}{_FLAGS}{_TIME}", True),
+        (rf"{_COMMAND}{_PROCESS}{_CPU}{_FLAGS}{_EVENT}", True),
+        (rf"{_COMMAND}(?:\[\d++\]\s++{_FLAGS})?{_TIME}", True),
+        (rf"(?:{_PROCESS})?{_CPU}{_EVENT}", False),
+        (rf"{_COMMAND}(?:\[\d++\]\s++{_FLAGS})?{_EVENT}", False),
+        (rf"(?:{_COMMAND})?{_PROCESS}{_CPU}", False),
     )
 )
 _TIMED = r"\d+(?:/\d+)?\s+(?:\[\d+\]\s+)?\d+\.\d+:"
@@ -47,10 +47,18 @@ _ADDED = re.compile(  # lines of fields that say no more of a stack: srcline, br
 )
 _LOST = re.compile(r"PERF_RECORD_LOST\w* lost (\d{1,12})")
 _LONG_ADDRESS = re.compile(r"\s+[0-9a-f]{5,}\s")
+_COLUMNS = re.compile(r"\t(?=.{16} ) *[0-9a-f]{5,16} ")
+_HEXADECIMAL = re.compile(r"\s+(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{5,16} ")
 _OFFSET = re.compile(r"\+0x[0-9a-f]+$")
-_SINGLE = re.compile(r".*?:\s+(?P<frame>[0-9a-f]+\s+.*\(.*\))\s*")  # an event's only frame, on its own line
+_SINGLE = re.compile(
+    r".*?:\s+(?P<frame>[0-9a-f]+\s++(?![0-9a-f]{4,}\s).*\(.*\))\s*"
+)  # an event's only frame, on its own line
 _JIT = re.compile(r"(?:.*/)?(?:perf-\d+\.map|jitted-\d+-\d+\.so)")
 _MODIFIERS = re.compile(r"(?<=.):[ukhGHIpPSDWebR]+$|(?<=/)[ukhGHIpPSDWebR:]+$")
+_TERMS = re.compile(  # what only says how an event was recorded: cycles/freq=99/, ibs_op//
+    r"([\w.-]+)/(?:(?:period|freq|call-graph|stack-size|max-stack|time|inherit|no-inherit|overwrite|percore)"
+    r"(?:=[^/,]*)?,?)*/"
+)
 _UNIT_EVENT = re.compile(r"[\w.-]+/([\w.-]+)(?:,[^/]*)?/")  # of one kind of cores: cpu_atom/cycles/
 _CLOCKS = ("cpu-clock", "task-clock")
 _KERNEL = re.compile(r"\[(?:kernel|guest\.kernel|unknown\.kernel)\b.*|.*\.ko(?:\.\w+)?|\[\w+\]")
@@ -66,33 +74,50 @@ class PerfScriptFormat:
     content = "events of perf script (a header line, then frames)"
 
     def recognises(self, head: bytes) -> bool:
-        """Take a file nearly all of whose first events are whole, and one of them has a frame."""
+        """Take a file nearly all of whose first events are whole, and one of them has a frame.
+
+        Without headers of events a frame has to be one for sure, see ``_is_surely_frame``.
+        """
         whole = whole_lines(head)
         lines = head_text(whole).split("\n")
-        return any(
+        has_stack = any(
             (header := _header(line.strip()))
             and (
-                _SINGLE.fullmatch(line.strip()) or _frame_of(following)
-                if header.is_event
-                else _FRAME.fullmatch(following) and _LONG_ADDRESS.match(following)
+                _SINGLE.fullmatch(f": {header.rest.strip()}") or _frame_of(following)
+                if header.is_timed
+                else _is_surely_frame(following)
             )
             for line, following in zip(lines, [*lines[1:], ""], strict=True)
-        ) and mostly_samples(list(self.read(ProfileSource.of(whole), "").records))
+        )
+        return (has_stack or _has_no_headers(lines)) and mostly_samples(
+            list(self.read(ProfileSource.of(whole), "").records)
+        )
 
     def read(self, source: ProfileSource, value: str) -> Reading:
-        """Read samples of one event, ``value`` or the first that counts CPU, under their command.
+        """Read samples of one event, ``value`` or the one that ``usual_value`` chooses, under their command.
 
         The same event of several kinds of cores is one. Others are left out: each has samples of its
         own of the same time. Periods are weights where they differ.
         """
-        heads = [header for line in head_text(source.head).split("\n") if (header := _header(line.strip()))]
-        names = [header.event for header in heads if header.event]
-        usual = next((name for name in names if _clock(name)), names[0] if names else "")
+        lines = head_text(whole_lines(source.head)).split("\n")
+        heads = [header for line in lines if (header := _header(line.strip()))]
+        names = list(dict.fromkeys(header.event for header in heads if header.event))
+        usual = names[usual_value([Measure(name) for name in names])] if names else ""
         wanted = event_name(value) or usual
         periods = [header.period for header in heads if header.event == wanted and header.period]
         measure, usual_period = _measure(wanted, periods)
         left_out = Counter[str]()
-        return Reading(measure, _records(source, wanted, usual_period, measure, left_out), left_out=left_out)
+        request = _Wanted(wanted, usual_period, measure, has_headers=not _has_no_headers(lines))
+        return Reading(measure, _records(source, request, left_out), left_out=left_out)
+
+
+class _Wanted(NamedTuple):
+    """The event that is read, the period that most of its samples have, and whether stacks have headers."""
+
+    event: str
+    usual_period: float
+    measure: Measure
+    has_headers: bool
 
 
 class _Header(NamedTuple):
@@ -102,14 +127,17 @@ class _Header(NamedTuple):
     event: str
     period: int
     rest: str
-    is_event: bool  # whether it has a time or an event, and not a process alone
+    is_timed: bool  # whether it has a time, or an event of a process
+
+
+_NO_HEADER = _Header("", "", 0, "", is_timed=False)
 
 
 def event_name(text: str) -> str:
     """Return an event without its modifiers and the kind of cores: ``cycles`` of ``cpu_atom/cycles/P``."""
     name = _MODIFIERS.sub("", text)
-    unit_event = _UNIT_EVENT.fullmatch(name)
-    return unit_event[1] if unit_event else name
+    match = _TERMS.fullmatch(name) or _UNIT_EVENT.fullmatch(name)
+    return match[1] if match else name
 
 
 def _clock(event: str) -> Clock:
@@ -125,24 +153,45 @@ def _measure(event: str, periods: Sequence[int]) -> tuple[Measure, float]:
     return Measure(event, unit, mean), mean
 
 
-def _records(
-    source: ProfileSource, wanted: str, usual_period: float, measure: Measure, left_out: Counter[str]
-) -> Iterator[Record]:
+def _has_no_headers(lines: Sequence[str]) -> bool:
+    """Return whether all lines are frames of stacks, as ``perf script -F ip,sym`` writes them.
+
+    A tab begins each, else each were a sample of its own.
+    """
+    frames = [line for line in lines if line.strip() and line[0] != "#"]
+    return any(map(_is_surely_frame, frames)) and all(
+        line[0] == "\t" and _LONG_ADDRESS.match(line) and _frame_of(line) is not None for line in frames
+    )
+
+
+def _is_surely_frame(line: str) -> bool:
+    """Return whether a line is a frame by itself: of a binary's path, in perf's columns, or hexadecimal."""
+    match = _FRAME.fullmatch(line)
+    if match and match["object"].startswith(("/", "[")):
+        return True
+    if not _LONG_ADDRESS.match(line) or _frame_of(line) is None:
+        return False
+    return bool(match or _COLUMNS.match(line) or _HEXADECIMAL.match(line))
+
+
+def _records(source: ProfileSource, wanted: _Wanted, left_out: Counter[str]) -> Iterator[Record]:
     for number, lines in _events(source):
-        header = _header(lines[0])
+        if not wanted.has_headers:
+            lines.insert(0, "")
+        header = _header(lines[0]) if wanted.has_headers else _NO_HEADER
         frames = _frames(lines, header.rest) if header else None
         if header is None or frames is None:
             yield Invalid(f"line {number}: {lines[0][:60]!r}")
         elif not header.event and header.rest.startswith("PERF_RECORD_"):
             if lost := _LOST.match(header.rest):
                 left_out["lost by perf"] += int(lost[1])
-        elif header.event and header.event != wanted:
+        elif header.event and header.event != wanted.event:
             left_out[header.event] += 1
         else:
-            period = header.period or usual_period
-            counted = 1 if period == usual_period else period / usual_period
+            period = header.period or wanted.usual_period
+            counted = 1 if period == wanted.usual_period else period / wanted.usual_period
             stack = (*filter(None, [header.command]), *reversed(frames)) if frames else ()
-            yield Sample(stack, period if measure.period else counted)
+            yield Sample(stack, period if wanted.measure.period else counted)
 
 
 def _events(source: ProfileSource) -> Iterator[tuple[int, list[str]]]:
@@ -175,13 +224,14 @@ def _begins_event(line: str) -> bool:
 
 def _header(line: str) -> _Header | None:
     """Return the fields of a header; None if it is none."""
-    match = next((match for pattern in _HEADERS if (match := pattern.fullmatch(line))), None)
+    matches = ((match, is_timed) for pattern, is_timed in _HEADERS if (match := pattern.fullmatch(line)))
+    match, is_timed = next(matches, (None, False))
     if match is None:
         return None
     fields = {name: text or "" for name, text in match.groupdict().items()}
     rest = fields.get("rest") or fields.get("untyped", "")
     event = event_name(fields.get("event", ""))
-    return _Header(fields.get("command", ""), event, int(fields.get("period") or 0), rest, "rest" in fields)
+    return _Header(fields.get("command", ""), event, int(fields.get("period") or 0), rest, is_timed)
 
 
 def _frames(lines: Sequence[str], rest: str) -> list[str] | None:

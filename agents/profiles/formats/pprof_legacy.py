@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from agents.profiles.formats.base import MAX_WEIGHT, Invalid, Measure, Reading, Record, Sample
+from agents.profiles.formats.base import MAX_WEIGHT, Invalid, Measure, Reading, Record, Sample, choose_value
 from agents.profiles.formats.source import Damaged, ProfileSource
 
 _WORDS = ("<Q", ">Q", "<I", ">I")
@@ -51,6 +51,7 @@ class LegacyPprofFormat:
 
     def read(self, source: ProfileSource, value: str) -> Reading:
         """Read the counts of the samples."""
+        choose_value(("samples",), value, "")
         data = source.read_all()
         names: dict[int, str] = {}
         if data.startswith(_SYMBOLS):

@@ -131,13 +131,13 @@ def test_files_are_consecutive_intervals_from_the_start(tmp_path: Path) -> None:
 
 def test_without_a_start_a_file_ended_when_it_was_written(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
-    path.write_text("a 1\nnonsense\n 3\n")
+    path.write_text("a;b 1\nnonsense\na;b 2\n 3\n")
     (file,) = read_files([path], Import(ProfileOrigin("s", "h"), None, 60.0, 1000))
     profile = decode_profile(file.messages[0].value)
     assert profile.end == pytest.approx(path.stat().st_mtime)
     assert profile.end - profile.start == pytest.approx(60.0)
     assert file.summary() == (
-        f"{path}: 1 sample in 1 stack; 1 invalid line, first line 2: 'nonsense'; "
+        f"{path}: 3 samples in 1 stack; 1 invalid line, first line 2: 'nonsense'; "
         "3 samples without frames left out"
     )
 

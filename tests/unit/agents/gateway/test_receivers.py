@@ -135,6 +135,52 @@ def test_ingest_leaves_out_what_is_not_cpu_and_refuses_what_makes_no_sense(
         assert not decoded.parts
 
 
+@pytest.mark.parametrize(
+    ("query", "service", "clock"),
+    [
+        pytest.param({"name": "shop"}, "shop", "cpu", id="no type"),
+        pytest.param({"name": "shop.backend"}, "shop.backend", "cpu", id="a name with a dot"),
+        pytest.param(
+            {"name": "shop.cpu", "units": "samples", "aggregationType": "sum"}, "shop", "cpu", id="CPU"
+        ),
+        pytest.param({"name": "shop.itimer"}, "shop", "cpu", id="a timer"),
+        pytest.param({"name": "shop.wall"}, "shop", "wall", id="the wall"),
+        pytest.param({"name": "shop.wall", "format": "lines"}, "shop", "wall", id="lines of the wall"),
+        *(
+            pytest.param({"name": f"shop.{end}"}, "shop", "", id=end)
+            for end in ("alloc", "alloc_in_new_tlab_bytes", "inuse_space", "heap", "lock_count", "mutex")
+        ),
+        *(
+            pytest.param({"name": f"shop.{end}"}, "shop", "", id=end)
+            for end in ("goroutines", "exceptions", "live", "off_cpu", "offcpu", "block_duration")
+        ),
+        pytest.param({"name": "shop", "aggregationType": "average"}, "shop", "", id="a state"),
+        pytest.param({"name": "shop.cpu", "units": "nanoseconds"}, "shop", "", id="no samples"),
+    ],
+)
+def test_ingest_of_stacks_is_what_its_address_says(query: dict[str, str], service: str, clock: str) -> None:
+    decoded = decode(pyroscope_ingest.RECEIVER, request(COLLAPSED, {}, **query))
+    assert [(part.service, part.clock) for part in decoded.parts] == ([(service, clock)] if clock else [])
+    assert [part.reason for part in decoded.skipped] == ([] if clock else ["not_cpu"])
+
+
+def test_ingest_of_typed_profiles_is_what_these_say() -> None:
+    heap = pprof(Measure("inuse_space", "bytes"))
+    for body, headers, query in (
+        (heap, {}, {"format": "pprof"}),
+        (form(profile=heap), FORM, {}),
+    ):
+        decoded = decode(pyroscope_ingest.RECEIVER, request(body, headers, name="shop.cpu", **query))
+        assert [part.reason for part in decoded.skipped] == ["not_cpu"]
+        assert not decoded.parts
+
+
+def test_ingest_refuses_a_rate_that_is_a_unit_of_time() -> None:
+    sent = request(COLLAPSED, {}, name="shop.cpu", sampleRate="1000000000")
+    with pytest.raises(Refusal, match="sampleRate: 1000000000 a second is no rate"):
+        decode(pyroscope_ingest.RECEIVER, sent)
+
+
 PAIRS = [{"name": name, "value": value} for name, value in LABELS.items()]
 JSON = {"content-type": "application/json"}
 

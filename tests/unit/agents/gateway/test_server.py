@@ -209,3 +209,25 @@ async def test_a_web_page_can_neither_send_nor_read(headers: dict[str, str]) -> 
         assert (await client.post(UPLOAD, data=STACKS, headers=headers)).status == 403
         assert (await client.get("/metrics", headers=headers)).status == 403
     assert not bench.outbox.messages
+
+
+async def test_the_wall_of_a_service_that_sends_cpu_is_left_out_for_an_hour() -> None:
+    bench = Bench()
+    async with bench.client() as client:
+
+        async def push(name: str) -> tuple[str, int]:
+            before = len(bench.outbox.messages)
+            body = f"main;work {len(bench.outbox.messages) + 1}\n".encode()
+            async with client.post(f"/ingest?name={name}", data=body) as answer:
+                assert answer.status == 200
+                return await answer.text(), len(bench.outbox.messages) - before
+
+        assert (await push("shop.wall"))[1] == 1, "nothing of CPU yet"
+        assert (await push("shop.cpu"))[1] == 1
+        assert await push("shop.wall") == (
+            "took 0; left out: wall: not CPU, 1 profiles beside those of CPU\n",
+            0,
+        )
+        assert (await push("till.wall"))[1] == 1
+        bench.now += 3600
+        assert (await push("shop.wall"))[1] == 1, "CPU was long ago"

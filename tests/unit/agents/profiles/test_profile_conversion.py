@@ -49,13 +49,13 @@ def heap() -> bytes:
 
 
 UNIT = {"type": "sampled", "unit": "x\x1b[31m\ny", "samples": [[0]], "weights": [1]}
-LEFT_OUT = "3 samples; 1 invalid records left out, first line 2: 'nonsense'; 2 without frames left out"
+LEFT_OUT = "5 samples; 1 invalid records left out, first line 2: 'nonsense'; 2 without frames left out"
 
 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        pytest.param(b"main;f 3\nnonsense\n 2\n", LEFT_OUT, id="what was left out"),
+        pytest.param(b"main;f 3\nnonsense\n 2\nmain;g 2\n", LEFT_OUT, id="what was left out"),
         pytest.param(
             heap(), "640 bytes (inuse_space); left out: 1 alloc_objects", id="a value that is no sample"
         ),

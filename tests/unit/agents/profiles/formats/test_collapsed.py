@@ -1,8 +1,15 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
+from agents.profiles.formats import Measure, parse
 from agents.profiles.formats.collapsed import CollapsedFormat, parse_collapsed
+from agents.profiles.message import ProfileOrigin
+from agents.profiles.profile_files import Import, read_files
+from pipeline.model.errors import ConfigError
 from tests.support.paths import REAL_DATA
 
 SAMPLES = REAL_DATA / "profiles"
@@ -86,3 +93,28 @@ def test_real_files(name: str) -> None:
 )
 def test_what_is_recognised(text: str, is_taken: bool) -> None:
     assert CollapsedFormat().recognises(text.encode()) == is_taken
+
+
+@pytest.mark.parametrize(
+    ("value", "measure"),
+    [
+        ("", Measure("samples", "count")),
+        ("samples", Measure("samples", "count")),
+        ("us", Measure("weight", "microseconds")),
+        ("nanoseconds", Measure("weight", "nanoseconds")),
+        ("bytes", Measure("bytes", "bytes")),
+    ],
+)
+def test_lines_count_what_the_user_says(value: str, measure: Measure) -> None:
+    assert parse(CollapsedFormat(), b"main;work 3000\n", value).measure == measure
+
+
+def test_lines_of_time_are_divided_by_the_period_and_refused_without_one(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("main;work 30000000\nmain;rest 10000000\n")
+    request = Import(ProfileOrigin("s", "h"), 1e9, 60.0, 10_000, value="nanoseconds")
+    with pytest.raises(ConfigError, match="give it by --period"):
+        read_files([tmp_path / "a"], request)
+    with pytest.raises(ConfigError, match="say its unit by --value"):
+        read_files([tmp_path / "a"], replace(request, value="", period=1e7))
+    (file,) = read_files([tmp_path / "a"], replace(request, period=1e7))
+    assert file.parsed.samples == 4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 
 import pytest
 
@@ -68,6 +68,14 @@ def test_no_format_takes_what_another_one_wrote(name: str) -> None:
     assert set(takes) <= {name, "collapsed"}
 
 
+@every_file
+def test_no_format_ignores_a_value_that_a_file_does_not_have(name: str) -> None:
+    """perf's events are named as they come: there it counts nothing, and says what there is."""
+    with pytest.raises(ConfigError, match="has no value 'x'") if name != "perf" else nullcontext():
+        parsed = parse(find_format(name, b""), FILES[name], "x")
+        assert (parsed.samples, dict(parsed.left_out)) == (0, {"cpu-clock": 2})
+
+
 @pytest.mark.parametrize(
     ("data", "name"),
     [
@@ -114,6 +122,13 @@ def test_every_shared_profile_is_read() -> None:
         pytest.param('{\n "version": 1.2,\n "raw": [\n  8,\n  1,\n "x": 3\n },\n', id="stackprof"),
         pytest.param("time total 7\nspace total 9\nall 16\nrest 3\n", id="no line with a caller"),
         pytest.param("a;b 3\nc;d 4\n" + "some words\n" * 3, id="more than a tenth is prose"),
+        pytest.param("a{color:red;margin:0 3\nb{top:0;left:0 4\n" * 6, id="CSS"),
+        pytest.param("for(i=0;i<3;i++) x[i]=a;b 5\n" * 6, id="C"),
+        pytest.param("UPDATE t SET a=1;COMMIT 12\n" * 6, id="SQL"),
+        pytest.param("cpu,host=a;b=c value=3 1711111111\n" * 6, id="Influx"),
+        pytest.param("a=1;b=2;c=3 12\n" * 6, id="cookies"),
+        pytest.param("===\n  Mode: cpu(1000)\n  Samples: 4 (0.00% miss rate)\n", id="stackprof's text"),
+        pytest.param("Elapsed: 12000 ms (wall)\n" * 3, id="no events of perf"),
     ],
 )
 def test_reports_of_other_tools_do_not_pass_for_collapsed_stacks(text: str) -> None:
@@ -165,13 +180,56 @@ def test_what_no_format_takes_is_refused_with_the_likeliest(text: str, likeliest
         pytest.param("", id="empty"),
         pytest.param("main;<svg render> 3\nmain;Profiling Report (Final) 2\n", id="names as in reports"),
         pytest.param("# only comments\n", id="comments"),
-        pytest.param("main 7\n", id="one frame"),
-        pytest.param("main;f 3\nnonsense\n 2\n", id="one line of few is wrong"),
+        pytest.param("main;f 3\n", id="one line"),
+        pytest.param("main;f 3\nmain 1\n", id="one of two with a caller"),
+        pytest.param("main;f 3\nnonsense\nmain;g 2\n", id="one line of few is wrong"),
+        pytest.param("f (a.py:1);g (b.py:2) 12\n", id="py-spy"),
+        pytest.param('process 42:"python -m shop";main (a.py:3) 4\n', id="a process"),
+        pytest.param("A.total(Ljava/lang/String;I)V;A.f 3\n", id="signatures of the JVM"),
+        pytest.param("f(int, char);a<b<c<d> > >::operator<<(a const&) 4\n", id="signatures of C++"),
+        pytest.param("Foo#name=;<main>;{{closure}} 4\n", id="setters and closures"),
+        pytest.param("<main>;block in Foo#bar;Integer#times 3\n", id="Ruby's blocks"),
+        pytest.param("main;operator new(unsigned long) 3\n", id="operators of C++"),
+        pytest.param("<main> - /a.rb:9;block in f - lib/b.rb:12 3\n", id="rbspy"),
+        pytest.param("/srv/a.py:3 - main;/srv/a.py:9 - f 3\n", id="Pyroscope's agents"),
+        pytest.param("<0.38.0>;erlang:apply/2;lists:map/2 3\n", id="processes of the BEAM"),
+        pytest.param("[libc.so.6];0x401136 4\n", id="no names"),
         pytest.param("#<Class:Order>.load;Order#total 7\n//api/cart;render 2\n", id="no comments"),
     ],
 )
 def test_few_lines_are_collapsed_stacks(text: str) -> None:
     assert find_format(AUTO, text.encode()).name == "collapsed"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("total 48\n", id="ls"),
+        pytest.param("main 7\n", id="a word and a number"),
+        pytest.param("0.00 0.01 0.05 1/123 4567\n", id="numbers"),
+        pytest.param("12;13;14 3\n", id="numbers of a table"),
+        pytest.param("2026-03-01;shop;12 7\n", id="a row of a table"),
+        pytest.param("a=1;b=2;c 3\n", id="cookies"),
+        pytest.param("PATH=/usr/bin;/bin;/sbin 3\n", id="a variable"),
+        pytest.param("Content-Type: text/html;charset=utf-8 3\n", id="a header"),
+        pytest.param("SELECT a FROM t;SELECT b FROM u LIMIT 3\n", id="SQL"),
+        pytest.param("cd /srv/shop;make -j 4\n", id="a shell"),
+        pytest.param("for(i=0;i<3;i++) 5\n", id="C"),
+        pytest.param("a{color:red;margin:0 3\n", id="CSS"),
+        pytest.param("main;f 3\nnonsense\n 2\n", id="one of three has a caller"),
+    ],
+)
+def test_few_lines_that_end_in_numbers_are_no_stacks(text: str) -> None:
+    with pytest.raises(ConfigError, match="no format"):
+        find_format(AUTO, text.encode())
+
+
+def test_stacks_whose_roots_all_differ_are_taken_by_their_names() -> None:
+    threads = "".join(f"thread-{number};main;work 3\n" for number in range(30))
+    assert find_format(AUTO, threads.encode()).name == "collapsed"
+    logged = "".join(f"10.0.0.{number} id={number};cart took {number}\n" for number in range(30))
+    with pytest.raises(ConfigError, match="no format"):
+        find_format(AUTO, logged.encode())
 
 
 def test_no_random_text_or_bytes_are_a_profile() -> None:

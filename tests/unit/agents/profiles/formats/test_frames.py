@@ -19,6 +19,8 @@ from agents.profiles.formats.frames import FrameParts, join_frame, split_frame, 
         ("operator() (const char*)", FrameParts("operator() (const char*)")),
         ("f(int)", FrameParts("f(int)")),
         ("main.(*T).f", FrameParts("main.(*T).f")),
+        ("a - b", FrameParts("a - b")),
+        ("sleep [c function] - (unknown)", FrameParts("sleep [c function] - (unknown)")),
     ],
 )
 def test_parts(frame: str, parts: FrameParts) -> None:
@@ -41,6 +43,11 @@ def test_parts_of_anything_join_to_it(frame: str) -> None:
         ("0x1f (/usr/lib/libf.so.6)", "[libf.so.6]"),
         ("0x7ffe12", "[unknown]"),
         ("operator() (const char*)", "operator() (const char*)"),
+        ("work - /srv/a.rb:9", "work"),
+        ("block in f - lib/a b.rb:12", "block in f"),
+        ("cart.py:9 - total", "total (cart.py)"),
+        ("lib/a.rb:9 - block in f", "block in f"),
+        ("/srv/a.py:work:9", "work (/srv/a.py)"),
     ],
 )
 def test_names_of_functions(frame: str, name: str) -> None:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from agents.gateway import otlp_profiles
+from agents.gateway.base import DecodeSetup, Refusal, Request
+from agents.gateway.intake import decode_request
 from agents.profiles.formats import Measure, ProfileSource, parse, read_profile
 from agents.profiles.formats.otlp import OTLP, OtlpFormat
 from pipeline.model.errors import ConfigError
+from tests.support.gateway_requests import NOW, PROTO
 from tests.support.profile_files import otlp
 
 FORMAT = OtlpFormat()
@@ -58,3 +62,19 @@ def test_what_makes_no_sense_is_invalid(sample: dict[str, object]) -> None:
 def test_damage_is_one_invalid_record(data: bytes) -> None:
     parsed = parse(FORMAT, data)
     assert (dict(parsed.stacks), parsed.invalid) == ({}, 1)
+
+
+def test_an_older_version_is_named_and_not_taken_for_an_idle_service() -> None:
+    """Its profiles have lists where numbers are now, and its dictionary units where stacks are now."""
+    ours = OTLP["ProfilesData"].FromString(otlp())
+    (profile,) = ours.resource_profiles[0].scope_profiles[0].profiles
+    profile.MergeFromString(b"\x1a\x02\x01\x00")  # field 3: a list of two locations
+    without = OTLP["ProfilesData"].FromString(otlp())
+    without.dictionary.ClearField("stack_table")
+    for data in (ours, without):
+        parsed = parse(FORMAT, data.SerializeToString())
+        assert (parsed.samples, parsed.invalid) == (0, 1)
+        assert "a version before 1.8" in parsed.first_invalid
+        sent = Request("/", data.SerializeToString(), NOW, headers=PROTO)
+        with pytest.raises(Refusal, match=r"a version before 1\.8"):
+            decode_request(otlp_profiles.RECEIVER, sent, DecodeSetup())

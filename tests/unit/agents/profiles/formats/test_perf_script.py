@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from agents.profiles.formats import parse
+from agents.profiles.formats import AUTO, ProfileSource, find_format, parse
 from agents.profiles.formats.cpu import counts_cpu
 from agents.profiles.formats.perf_script import PerfScriptFormat
+from agents.profiles.message import ProfileOrigin
+from agents.profiles.profile_files import Import, read_files
+from pipeline.model.errors import ConfigError
 from tests.support.paths import REAL_DATA
 
 SAMPLES = REAL_DATA / "profiles"
@@ -80,6 +85,7 @@ def test_headers(header: str) -> None:
 def test_headers_without_some_of_their_fields(header: str, root: tuple[str, ...]) -> None:
     assert stacks_of("\t 401000 f (/bin/app)\n", header=header) == {(*root, "f"): 1}
     assert PerfScriptFormat().recognises(f"{header}\t 401000 f (/bin/app)\n\n".encode())
+    assert PerfScriptFormat().recognises(f"{header}\t 1f f (/bin/app)\n\n".encode())
 
 
 def test_events_add_up_and_those_without_frames_are_counted_apart() -> None:
@@ -155,6 +161,15 @@ def events(*headers: str) -> bytes:
             {"sched:sched_switch": 1, "page-faults": 1},
             id="CPU after others",
         ),
+        pytest.param(
+            ["1 instructions:u", "1 cache-misses", "1 cycles"],
+            "",
+            {"h": 1},
+            {"instructions": 1, "cache-misses": 1},
+            id="cycles before instructions",
+        ),
+        pytest.param(["1 ibs_op//p", "1 ibs_fetch//"], "", {"f": 1}, {"ibs_fetch": 1}, id="AMD's"),
+        pytest.param(["1 cycles/freq=99/u", "1 cycles:P"], "", {"f": 1, "g": 1}, {}, id="terms"),
         pytest.param(["probe:open", "probe:close"], "", {"f": 1}, {"probe:close": 1}, id="two probes"),
         pytest.param(
             ["1 cycles", "1 cycles", "2 cycles", "96 cycles"], "", {"i": 4}, {}, id="periods are weights"
@@ -172,7 +187,16 @@ def test_events_of_one_name_count_by_their_periods_and_the_others_are_named(
 
 @pytest.mark.parametrize(
     ("event", "is_cpu"),
-    [("cycles:P", True), ("task-clock", True), ("cpu_atom/cycles/", True), ("page-faults", False)],
+    [
+        ("cycles:P", True),
+        ("task-clock", True),
+        ("cpu_atom/cycles/", True),
+        ("ibs_op//", True),
+        ("cycles/period=100000,call-graph=fp/u", True),
+        ("cpu/event=0x3c/", False),
+        ("ibs_fetch//", False),
+        ("page-faults", False),
+    ],
 )
 def test_only_an_event_of_cpu_counts_as_cpu(event: str, is_cpu: bool) -> None:
     for headers in ([f"1 {event}"], [f"1 {event}", f"7 {event}"]):
@@ -254,3 +278,55 @@ def test_lost_events_are_counted_and_other_records_of_perf_are_no_samples() -> N
     parsed = parse(PerfScriptFormat(), (event + records).encode())
     assert (parsed.samples, parsed.frameless, parsed.invalid) == (1, 0, 0)
     assert parsed.left_out == {"lost by perf": 120}
+
+
+FRAMES = "\t          401136 work\n\t          401140 main\n\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "stack"),
+    [
+        pytest.param(f"\n{FRAMES}" * 2, ("main", "work"), id="ip,sym"),
+        pytest.param(f"\n{FRAMES}" * 2000, ("main", "work"), id="more than the head"),
+        pytest.param("\t    7f00c0de work (/bin/app)\n\n" * 2, ("work",), id="ip,sym,dso"),
+        pytest.param(f"app 12 \n{FRAMES}" * 2, ("app", "main", "work"), id="comm,pid,ip,sym"),
+        pytest.param("app 12/13 [001] \n\t 7f00c0de work\n\n" * 2, ("app", "work"), id="hexadecimal"),
+    ],
+)
+def test_stacks_without_events_are_read_where_their_columns_are_sure(
+    text: str, stack: tuple[str, ...]
+) -> None:
+    assert PerfScriptFormat().recognises(ProfileSource.of(text.encode()).head)
+    assert stacks_of(text, header="") == {stack: text.count("work")}
+
+
+@pytest.mark.parametrize(
+    ("text", "about"),
+    [
+        pytest.param(FRAMES.replace("\t", "  "), "-F comm,pid", id="no tabs: a sample a line, or a stack"),
+        pytest.param("\n\twork\n\tmain\n\n" * 3, "-F comm,pid", id="sym alone"),
+        pytest.param("app 12 \n\t 401136 work\n\t 401140 main\n\n", "-F comm,pid", id="no columns"),
+        pytest.param(
+            "app 12 [001] 1.5: 1 branches:uH:   main   401136 main+0x0 (/bin/app)\n"
+            "app 12 [001] 1.6: 1 branches:uH:     f    401140 f+0x0 (/bin/app)\n",
+            "without callindent",
+            id="callindent",
+        ),
+        pytest.param("ls 12 [001] 1.5: ( /bin/ls ) main\n" * 3, "without callindent", id="call traces"),
+        pytest.param(
+            "swapper 0 [000] 1.5: sched:sched_switch: prev_comm=a ==> b\n", "`perf record -g`", id="no stacks"
+        ),
+    ],
+)
+def test_what_is_not_sure_is_refused_with_the_fields_to_give(text: str, about: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        find_format(AUTO, text.encode())
+    assert about in str(refused.value)
+
+
+def test_events_without_stacks_are_counted_where_a_file_has_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("app 12 [001] 1.5: cycles: \n\n" * 3)
+    with pytest.raises(
+        ConfigError, match="has no events of perf script .*; there are 3 samples without frames"
+    ):
+        read_files([tmp_path / "a"], Import(ProfileOrigin("s", "h"), 1e9, 60.0, 10_000, "perf"))
