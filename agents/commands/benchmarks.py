@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # scipy takes a second to load; a wrong option should be refu
 _EXAMPLES = """\b
 Examples:
   smidgen benchmarks watch results --repo .
-  smidgen benchmarks watch results --last 1 --threshold 0.02
+  smidgen benchmarks watch results --last 10 --threshold 0.02
   smidgen benchmarks watch results --json
 """
 
@@ -70,7 +70,8 @@ def watch(
     last: int | None = option(
         least=1,
         metavar="N",
-        help="Show only changes that one of the last N measured commits may have made (default: all).",
+        help="Show only changes that one of the last N measured commits may have made (default: all); a "
+        "change is seen once 4 commits or more have its level.",
     ),
     threshold: float = option(0.0, least=0, help="Smallest relative change that is shown."),
     alpha: float = option(0.05, above=0, most=0.5, help="Share of false alarms among the reported changes."),
@@ -124,6 +125,8 @@ def watch(
         across=frozenset(across),
         directions={metric: Better(direction) for metric, direction in better},
     )
+    if last:
+        _check_last(last, history)
     left_out = _left_out(reading, history, last)
     if repo:
         left_out |= _unlisted(history, reading, branch, is_shallow=is_shallow)
@@ -180,6 +183,26 @@ _THINGS = {
     "commits": ("commit", " that the branch does not have"),
 }
 """What is passed over, by its name in JSON."""
+
+
+def _check_last(last: int, history: BenchmarkHistory) -> None:
+    """Say if the last commits are fewer than a change needs to be seen.
+
+    Raises:
+        ConfigError: no change would ever be shown, as one that is seen began earlier.
+    """
+    from agents.experiments.benchmarks import LEAST_COMMITS, newest_seen
+
+    least, commits = newest_seen(history.series), len(history.commits)
+    if last < LEAST_COMMITS // 2:
+        raise ConfigError(
+            f"--last {last}: a change is seen once {least} commits have its level, and none would be shown; "
+            f"give {least} or more"
+        )
+    if last < least:
+        print_note(
+            f"--last {last}: of {commits:,} commits {least} must have a level, unless it stands out far"
+        )
 
 
 def _left_out(reading: RunsReading, history: BenchmarkHistory, last: int | None) -> dict[str, int]:

@@ -13,6 +13,7 @@ from agents.experiments.benchmarks.changes import (
     find_changes,
     is_judged,
     is_long,
+    newest_seen,
 )
 from agents.experiments.benchmarks.history import BenchmarkHistory, RunsReading, arrange, read_results
 from agents.experiments.benchmarks.order import OrderBasis
@@ -40,5 +41,6 @@ __all__ = [
     "format_names",
     "is_judged",
     "is_long",
+    "newest_seen",
     "read_results",
 ]

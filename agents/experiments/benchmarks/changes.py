@@ -65,6 +65,11 @@ class BenchmarkChange:
         return (self.after < self.before) == (self.series.better is Better.HIGHER)
 
 
+def newest_seen(series: Sequence[BenchmarkSeries]) -> int:
+    """Return how many measured commits a change must have behind it to be seen, its own among them."""
+    return SegmentConfig().shortest_level(max((len(item.levels) for item in series), default=0))
+
+
 def is_long(series: BenchmarkSeries) -> bool:
     """True if a benchmark was measured at enough commits to see a change."""
     return int(np.count_nonzero(~np.isnan(series.levels))) >= LEAST_COMMITS

@@ -93,7 +93,7 @@ def read_results(paths: Sequence[Path], advance: Callable[[], object] = lambda: 
     for path in paths:
         for file in _files(path):
             advance()
-            content = _content(file)
+            content = _content(file) if file == path or file.is_file() else None  # such as a link to nowhere
             runs = _read(content) if content else []
             foreign = foreign_format(content) if content and not runs else None
             if runs:
@@ -157,14 +157,35 @@ def arrange(
 
 
 def _files(path: Path) -> Iterable[Path]:
+    """Return a file, or what is under a folder and under folders that links lead to, each folder once.
+
+    Raises:
+        ConfigError: a folder cannot be listed.
+    """
     if not path.is_dir():
         return [path]
-    paths = []
-    with file_errors(path):
-        for folder, folders, names in os.walk(path):
+    paths: list[Path] = []
+    roots, listed_folders = [path], set[str]()
+    for root in roots:  # grows by links
+        for folder, folders, names in os.walk(root, onerror=_refuse_folder):
+            real = os.path.realpath(folder)
+            if real in listed_folders:
+                folders.clear()
+                continue
+            listed_folders.add(real)
             folders[:] = [name for name in folders if not name.startswith(".") or name in HIDDEN_RESULTS]
+            roots += [link for name in folders if _leads_elsewhere(link := Path(folder) / name)]
             paths += [Path(folder) / name for name in names]
-        return sorted(file for file in paths if file.is_file())
+    return sorted(paths)
+
+
+def _refuse_folder(error: OSError) -> None:
+    raise ConfigError(f"{error.filename}: {error.strerror}")
+
+
+def _leads_elsewhere(link: Path) -> bool:
+    """True for a link to a folder that does not hold the link itself."""
+    return link.is_symlink() and not link.parent.resolve().is_relative_to(link.resolve())
 
 
 def _nothing_left(reading: RunsReading) -> str:

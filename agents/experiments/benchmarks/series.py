@@ -127,11 +127,24 @@ def _file_labels(runs: Sequence[BenchmarkRun]) -> list[Labels]:
         "" if _has_machine(run) and run.format.name not in unsaid else name
         for run, name in zip(runs, names, strict=True)
     ]
-    commits: dict[str, set[str]] = {}
-    for name, run in zip(names, runs, strict=True):
-        commits.setdefault(name, set()).add(run.commit)
-    shared = count < 2 or any(len(measured) > 1 for measured in commits.values())
-    return [(("file", name),) if name and shared else () for name in names]
+    return [(("file", name),) if name else () for name in _shared_names(runs, names)]
+
+
+def _shared_names(runs: Sequence[BenchmarkRun], names: Sequence[str]) -> Sequence[str]:
+    """Return as much of the names of folders and files as several commits share, cut from the end.
+
+    Below it, names are those of commits or chosen anew in each run, as in ``linux/0f3c2a9-kzhxgy.txt``.
+    """
+    if len({run.commit for run in runs}) < 2:
+        return names
+    while any(names):
+        commits: dict[str, set[str]] = {}
+        for name, run in zip(names, runs, strict=True):
+            commits.setdefault(name, set()).add(run.commit)
+        if any(len(measured) > 1 for measured in commits.values()):
+            break
+        names = [name.rpartition("/")[0] for name in names]
+    return names
 
 
 def _unsaid_environments(runs: Sequence[BenchmarkRun], names: Sequence[str]) -> set[str]:

@@ -11,6 +11,7 @@ import orjson
 
 from pipeline.backtest.seriesfile.content import Content
 from pipeline.backtest.seriesfile.table import Cells, Table, known_name, named
+from pipeline.messages.fields import EARLIEST_S, LATEST_S
 from pipeline.model.errors import ConfigError
 
 
@@ -209,8 +210,23 @@ def _pairs(value: Any) -> Shaped | None:
     pairs = _pairs_of(value) if value else None
     if pairs is None:
         return None
-    columns = {"timestamp": [time for time, _ in pairs], "value": [number for _, number in pairs]}
+    firsts, seconds = zip(*pairs, strict=True)
+    if (
+        _are_epochs(seconds)
+        and not _are_epochs(firsts)
+        and all(isinstance(first, int | float | None) for first in firsts)
+    ):
+        raise WrongShape("pairs whose second number is rather the time; write the time first")
+    columns = {"timestamp": firsts, "value": seconds}
     return Shaped(columns, assumed=("pairs of time and value",))
+
+
+def _are_epochs(numbers: Sequence[Any]) -> bool:
+    """Return whether all are times of this century, in seconds or milliseconds."""
+    return any(
+        all(isinstance(number, int | float) and EARLIEST_S <= number / ticks < LATEST_S for number in numbers)
+        for ticks in (1, 1000)
+    )
 
 
 def _numbers(value: Any) -> Shaped | None:

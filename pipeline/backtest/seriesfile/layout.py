@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pipeline.backtest.seriesfile.table import COUNTS, KNOWN, TIMES, Cells, Table
+from pipeline.backtest.seriesfile.table import COUNTS, KNOWN, METADATA, TIMES, Cells, Table
 from pipeline.files.listing import listed
 from pipeline.model.errors import ConfigError
 from pipeline.model.units import counted
@@ -82,10 +82,13 @@ def _long(table: Table) -> Table:
         "metric": [name for name in names for _ in range(rows)],
         "value": _joined([table.cells[name] for name in names]),
     }
-    if "service" in table.cells:
-        cells["service"] = [str(cell) for cell in table.cells["service"]] * len(names)
+    for name in ("service", "metric_kind", *METADATA):
+        if name in table.cells:
+            cells[name] = [str(cell) for cell in table.cells[name]] * len(names)
     long = replace(table, cells=cells, lines=[*table.lines] * len(names), wide=True)
-    return long.assume(f"{counted(len(names), 'column')} as series")
+    long = long.assume(f"{counted(len(names), 'column')} as series")
+    others = [name for name in table.cells if name in TIMES]
+    return long.assume(f"without {listed(others)}") if others else long
 
 
 def _joined(columns: Sequence[Cells]) -> Cells:

@@ -128,6 +128,7 @@ def _points(table: Table, service: str, plain: bool) -> tuple[_Points, tuple[str
     series = tuple(sorted(set(keys)))
     position = {key: number for number, key in enumerate(series)}
     series_of: IntArray = np.array([position[key] for key in keys], dtype=np.int64)
+    _check_units(table, series_of)
     times = read_times(table, any_year=plain) if "timestamp" in table.cells else Times(None, False, ())
     missing = (plain or table.wide) and not counts
     values, units, assumptions = _numbers(table, "samples" if counts else "value", series_of, missing=missing)
@@ -138,6 +139,16 @@ def _points(table: Table, service: str, plain: bool) -> tuple[_Points, tuple[str
         assumptions = (*assumptions, *total_assumptions)
     points = _Points(series, series_of, times.seconds, times.is_local, values, totals, units)
     return points, (*times.assumed, *assumptions)
+
+
+def _check_units(table: Table, series_of: IntArray) -> None:
+    """Refuse a series whose rows name several units, since its values would be compared as they are."""
+    units: dict[int, str] = {}
+    cells = table.cells.get("unit", [""] * len(table.lines))
+    for row, (series, cell) in enumerate(zip(series_of.tolist(), cells, strict=True)):
+        unit = str(cell).strip()
+        if unit.lower() not in MISSING and units.setdefault(series, unit) != unit:
+            table.refuse(row, "unit", f"{unit[:40]}, where the series is in {units[series][:40]} before")
 
 
 def _numbers(

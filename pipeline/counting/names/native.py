@@ -14,9 +14,12 @@ _GO_PACKAGES = (
 """Packages of Go without a slash in their path, by which its names differ from Python's."""
 
 _GO_CLOSURE = re.compile(
-    r"^(.+?)\.?(?:\.func\d+(?:\.[\w.()*\[\]]*)?|\.(?:gowrap|deferwrap)\d+(?:\.\d+)*|-fm|-range\d+|·dwrap·\d+)+$"
+    r"^(.+?)\.?(?:\.func\d+(?:\.[\w.()*\[\]]*+)?+|\.(?:gowrap|deferwrap)\d+(?:\.\d+)*|-fm|-range\d+|·dwrap·\d+)++$"
 )
-"""The first closure of a name; after it, functions may follow that Go has inlined into it."""
+"""The first closure of a name; after it, functions may follow that Go has inlined into it.
+
+Without its possessive quantifiers, a name of many closures that ends otherwise would take exponential time.
+"""
 
 _GO_ONLY = re.compile(
     rf"/|\(\*|\[|^(?:{_GO_PACKAGES})\.|\.(?:gowrap|deferwrap)\d|\.func\d+\.(?:func)?\d|-fm$|-range\d+$|·dwrap·|^glob\."

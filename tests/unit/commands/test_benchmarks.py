@@ -65,7 +65,7 @@ def test_the_table_and_the_last_commits(repository: Path, results: Path) -> None
     shown = CliRunner().invoke(smidgen, arguments, standalone_mode=False)
     assert "1 change in 1 benchmark over 23 commits" in shown.stdout
     assert f"Commit {GUILTY}" in shown.stdout
-    late = CliRunner().invoke(smidgen, [*arguments, "--last", "3"], standalone_mode=False)
+    late = CliRunner().invoke(smidgen, [*arguments, "--last", "4"], standalone_mode=False)
     assert late.return_value == 0
     assert "0 changes" in late.stdout
 
@@ -108,12 +108,26 @@ def test_what_is_left_out_is_said_and_in_json(tmp_path: Path) -> None:
         "1 of 2 series not judged, with fewer than 8 commits",
     ):
         assert note in notes
-    code, output, notes = watched(tmp_path, "--last", "3")
+    code, output, notes = watched(tmp_path, "--last", "4")
     assert (code, "0 changes in 1 benchmark over 24 commits, ordered by the times of runs" in output) == (
         0,
         True,
     )
-    assert "1 of 2 series without a result of the last 3 commits" in notes
+    assert "1 of 2 series without a result of the last 4 commits" in notes
+
+
+@pytest.mark.parametrize(("commits", "least"), [(8, 4), (64, 4), (144, 6)])
+def test_the_fewest_last_commits_that_are_accepted_show_a_change_of_their_first(
+    commits: int, least: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng = np.random.default_rng(4)
+    for number in range(commits):
+        time = rng.normal(100, 0.1) * (2 if number >= commits - least else 1)
+        (tmp_path / f"{number}.txt").write_text(f"BenchmarkSum-8 1000 {time:.3f} ns/op\n")
+    assert watched(tmp_path, "--last", str(least))[0] == 1
+    assert run(["benchmarks", "watch", str(tmp_path), "--last", "3"]) == 2
+    assert f"a change is seen once {least} commits" in capsys.readouterr().err
+    assert ("commits 6 must have a level" in watched(tmp_path, "--last", "4")[2]) == (least > 4)
 
 
 def test_hosts_of_one_commit_each_are_refused_unless_they_are_joined(
@@ -199,6 +213,10 @@ def test_uncommitted_changes_are_said(tmp_path: Path) -> None:
         ),
         (["{results}", "--in-order", "--better", "hits=higher"], "--better hits: no result has it, but"),
         (["{results}", "--in-order", "--across", "goos"], "--across goos: no result has this label, but"),
+        (
+            ["{results}", "--in-order", "--last", "3"],
+            "--last 3: a change is seen once 4 commits have",
+        ),
         ([], "Missing argument"),
     ],
 )

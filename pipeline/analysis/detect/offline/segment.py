@@ -55,6 +55,10 @@ class SegmentConfig:
     finest: float = 0.001  # of the range: smaller noise counts as none
     grid: int = 48  # positions tried in a long series, and half as many where levels differ most
 
+    def shortest_level(self, points: int) -> int:
+        """Return the length of the shortest level of a series; a shorter one must stand out far."""
+        return max(self.min_points, int(np.ceil(self.shortest * np.sqrt(points))))
+
 
 @dataclass(frozen=True, slots=True)
 class LevelShift:
@@ -82,7 +86,7 @@ def segment(values: FloatArray, *, config: SegmentConfig | None = None) -> tuple
     positions = np.flatnonzero(~np.isnan(values))
     time, total, values = positions / len(values) - 0.5, len(values), values[positions]
     points = len(values)
-    shortest = max(config.min_points, int(np.ceil(config.shortest * np.sqrt(points))))
+    shortest = config.shortest_level(points)
     if points < 2 * shortest:
         return ()
     described = [

@@ -241,6 +241,7 @@ ASSUMED = {
         "without host (2 values)",
     ),
     "an index, as pandas writes it": (f",timestamp,value\n0,{T0},1\n", "without a column that has no name"),
+    "times beside times": (f"timestamp,time,a\n{T0},5,1\n{T0 + 1},6,2\n", "1 column as series; without time"),
     "labels": (f"[[{T0}, 1], [{T0 + 1}, 2]]", "pairs of time and value"),
     "nothing": (f"timestamp,value\n{T0},1\n", ""),
 }
@@ -300,8 +301,29 @@ REFUSED = {
         '{"status": "success", "data": {"resultType": "matrix", "result": []}}',
         "s: holds no point",
     ),
+    "units of a column": (
+        "timestamp,value,unit\n1,12,ms\n2,,\n3,12000,us\n",
+        "s:4: unit: us, where the series is in ms before",
+    ),
+    "values before times": (
+        f"[[12, {T0}], [null, {T0 + 1}]]",
+        "s: pairs whose second number is rather the time",
+    ),
+    "values before ms": (
+        f"[[12, {T0}000], [13, {T0 + 1}000]]",
+        "s: pairs whose second number is rather the time",
+    ),
     "a text among columns": ("time,a,host\n1,2,web\n", "s:2: host: not a number: 'web'"),
 }
+
+
+def test_what_is_said_of_the_series_of_a_wide_file_is_of_each(tmp_path: Path) -> None:
+    content = b"timestamp,a,b,unit,direction\n1,2,3,ms,up\n2,3,4,ms,up\n"
+    series, _ = read(tmp_path, "s", content)
+    assert [(one.metric, one.metadata.unit, one.metadata.direction) for one in series] == [
+        ("a", "ms", "up"),
+        ("b", "ms", "up"),
+    ]
 
 
 @pytest.mark.parametrize(("content", "message"), REFUSED.values(), ids=REFUSED.keys())

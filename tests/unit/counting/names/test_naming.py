@@ -104,6 +104,8 @@ def test_a_name_that_was_cut_or_is_too_long_stays() -> None:
         "(" * (LONGEST - 1) + ")",
         "a(" * 1000 + ")" * 1000,
         ".func1" * (LONGEST // 6),
+        "main.x" + ".func1" * 24 + "{x",
+        "a/main" + ".func1-fm" * 400 + "!",
         "$lambda$1" * (LONGEST // 9),
         "x-1" * (LONGEST // 3),
         "a[[" * (LONGEST // 3),

@@ -104,8 +104,36 @@ def test_hidden_folders_and_what_is_no_file_are_left_out_but_folders_of_results(
     (tmp_path / "gone.json").symlink_to(tmp_path / "nowhere")
     os.mkfifo(tmp_path / "pipe.json")
     reading = read_results([tmp_path])
-    assert (len(reading.runs), reading.unknown) == (2, [])
+    assert len(reading.runs) == 2
+    assert reading.unknown == [tmp_path / "gone.json", tmp_path / "pipe.json"]
     assert len(read_results([tmp_path / ".git"]).runs) == 1  # it was asked for
+
+
+def test_links_to_folders_are_followed_and_each_folder_is_read_once(tmp_path: Path) -> None:
+    results, archive = tmp_path / "results", tmp_path / "archive"
+    for folder, sha in ((results / "run", "abcdef1"), (archive, "abcdef2")):
+        folder.mkdir(parents=True)
+        written(folder, 0, sha, 1.0)
+    (results / "old").symlink_to(archive)
+    (results / "latest").symlink_to(results / "run")
+    (results / "above").symlink_to(tmp_path)
+    (archive / "back").symlink_to(results)
+    assert [run.commit for run in read_results([results]).runs] == ["abcdef2", "abcdef1"]
+
+
+def test_a_folder_that_cannot_be_listed_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(tmp_path, 0, "abcdef1", 1.0)
+    (tmp_path / "locked").mkdir()
+    scan = os.scandir
+
+    def denied(folder: str) -> object:
+        if str(folder).endswith("locked"):
+            raise PermissionError(13, "Permission denied", str(folder))
+        return scan(folder)
+
+    monkeypatch.setattr(os, "scandir", denied)
+    with pytest.raises(ConfigError, match="locked: Permission denied"):
+        read_results([tmp_path])
 
 
 def test_times_give_the_order_and_git_does_if_it_is_asked(tmp_path: Path) -> None:

@@ -713,6 +713,21 @@ def test_names_of_files_that_are_those_of_commits_are_no_labels(tmp_path: Path) 
     assert [item.title for item in history.series] == ["BenchmarkSum"]
 
 
+def test_folders_are_labels_if_names_of_files_are_chosen_anew_in_each_run(tmp_path: Path) -> None:
+    for number in range(COMMITS):
+        for system in ("linux", "windows")[number >= AT :]:  # the faster one is measured no more
+            word = f"x{'ghijkm'[number // 5]}{'nopqr'[number % 5]}"
+            path = tmp_path / system / f"{whole_sha(number)}-{word}.txt"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(go(f"Sum-8 9 {100 if system == 'linux' else 300} ns/op"))
+    history = arrange(read_results([tmp_path]).runs, in_order=True)
+    assert {item.title for item in history.series} == {
+        "BenchmarkSum (file=linux)",
+        "BenchmarkSum (file=windows)",
+    }
+    assert find_changes(history.series) == []
+
+
 def test_names_in_no_order_are_refused(tmp_path: Path) -> None:
     with pytest.raises(
         ConfigError, match="the order of 24 commits is not known: 24 of 24 files have no time"
