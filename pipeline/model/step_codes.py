@@ -52,6 +52,7 @@ EXPLAINED: Mapping[str, Code] = {
     "moved": Code(passed="its cost came from {1}: {0}"),
     "entry": Code(passed="its entry got more traffic, or dearer as a whole: {0}"),
     "unclear": Code(passed="no cause of most of it stands out of the noise: {0}"),
+    "failed": Code(passed="the stacks could not be explained: {0}"),
     "gone": Code(passed="it did not rise against what is usual at these hours: {0}"),
 }
 """Answers of the explanation; {0} are the parts of the rise, {1} is what most of it goes through or left."""

@@ -24,7 +24,7 @@ from pipeline.analysis.dedup.within_scan import group_cluster
 from pipeline.analysis.explain.verdict import STEP, judge
 from pipeline.analysis.mix import within
 from pipeline.analysis.mix.traffic import judge_traffic_shifts
-from pipeline.model import Candidate, Dropped, Joined, divide
+from pipeline.model import Candidate, Decision, Dropped, Joined, divide
 from pipeline.model.frames import element
 
 
@@ -57,7 +57,7 @@ class DedupDecision:
     def explained(self, clusters: Sequence[Cluster]) -> DedupDecision:
         """Return the decision with what the explanation says of each candidate beside it."""
         said = {
-            (candidate.series, candidate.change_time): judge(cluster.explanation, element(*candidate.series))
+            (candidate.series, candidate.change_time): _explained(cluster, candidate)
             for cluster in clusters
             for candidate in cluster.candidates
         }
@@ -99,6 +99,14 @@ def decide(evidence: DedupEvidence, config: DedupConfig) -> DedupDecision:
             history = _history(evidence, cluster, decision)
             decision.take(join_reported(evidence, cluster, rest, history, config), evidence.event_of)
     return decision.explained(evidence.clusters) if config.asks(STEP) else decision
+
+
+def _explained(cluster: Cluster, candidate: Candidate) -> Decision:
+    """Return what the explanation says; as it decides nothing, its faults are said instead of raised."""
+    try:
+        return judge(cluster.explanation, element(*candidate.series))
+    except (ArithmeticError, LookupError, ValueError) as error:
+        return Decision(STEP, True, code="failed", subjects=(f"{type(error).__name__}: {error}",))
 
 
 def _without_mix(evidence: DedupEvidence, cluster: Cluster) -> tuple[Cluster, Sequence[Dropped]]:

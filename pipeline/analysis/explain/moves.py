@@ -64,8 +64,8 @@ def find_moves(
         if not len(near):
             continue
         none = change[near] ** 2 / variance[near]
-        tolerance = variance[near] + variance[cause] + (_ASIDE * won) ** 2
-        whole = (change[near] + won) ** 2 / tolerance
+        gap = np.maximum(np.abs(change[near] + won) - _ASIDE * won, 0.0)
+        whole = gap**2 / (variance[near] + variance[cause])
         gain = np.where((change[near] < 0) & (whole <= _DIFFERENT), none - whole, -np.inf)
         best = int(np.argmax(gain))
         if gain[best] > _DIFFERENT + 2 * math.log(len(near)):
