@@ -32,9 +32,14 @@ STACKS = st.lists(FRAMES, min_size=1, max_size=8).map(tuple)
 SAMPLES = st.lists(st.builds(Sample, STACKS, st.integers(1, 2**40)), min_size=1, max_size=12)
 
 
-def read(data: bytes) -> Counter[tuple[str, ...]]:
+def asked(name: str) -> str:
+    """Return the format to ask for: a few collapsed stacks of odd names are not sure by themselves."""
+    return name if name == "collapsed" else AUTO
+
+
+def read(data: bytes, name: str) -> Counter[tuple[str, ...]]:
     source = ProfileSource.of(data)
-    parsed = count_samples(read_profile(find_format(AUTO, source.head), source), lines=True)
+    parsed = count_samples(read_profile(find_format(asked(name), source.head), source), lines=True)
     assert parsed.invalid == 0, parsed.first_invalid
     return Counter(parsed.stacks)
 
@@ -52,7 +57,7 @@ def test_written_is_read(name: str, samples: list[Sample]) -> None:
     samples = [Sample(("main", *stack), weight) for stack, weight in samples]  # a line of # is a comment
     out = io.BytesIO()
     WRITERS[name](samples, Measure(), out)
-    assert read(out.getvalue()) == totals(samples)
+    assert read(out.getvalue(), name) == totals(samples)
 
 
 @given(samples=SAMPLES, first=st.sampled_from(list(WRITERS)), second=st.sampled_from(list(WRITERS)))
@@ -61,12 +66,12 @@ def test_the_way_over_another_format_changes_nothing(samples: list[Sample], firs
     data = io.BytesIO()
     WRITERS[first](samples, Measure(), data)
     source = ProfileSource.of(data.getvalue() if first == "pprof" else gzip.compress(data.getvalue()))
-    reading = read_profile(find_format(AUTO, source.head), source)
+    reading = read_profile(find_format(asked(first), source.head), source)
     again = io.BytesIO()
     WRITERS[second](
         (record for record in reading.records if isinstance(record, Sample)), reading.measure, again
     )
-    assert read(again.getvalue()) == totals(samples)
+    assert read(again.getvalue(), second) == totals(samples)
 
 
 @given(samples=SAMPLES, limit=st.integers(1, 100))
