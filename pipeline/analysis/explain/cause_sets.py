@@ -154,9 +154,9 @@ def _merged(
     rank[order] = np.arange(len(first))
     number = rank[same.reshape(-1)]
     readings = np.argsort(number, kind="stable")
-    kept = first[order]
-    members = np.concatenate([[0], np.cumsum(size[kept])])
-    at = np.repeat(starts[kept] - members[:-1], size[kept]) + np.arange(members[-1])
+    firsts = first[order]
+    members = np.concatenate([[0], np.cumsum(size[firsts])])
+    at = np.repeat(starts[firsts] - members[:-1], size[firsts]) + np.arange(members[-1])
     return CauseSets(
         index=index,
         stacks=stacks[at],
@@ -164,7 +164,7 @@ def _merged(
         kind=kind[readings],
         label=label[readings],
         caller=caller[readings],
-        reading_starts=np.concatenate([[0], np.cumsum(np.bincount(number, minlength=len(kept)))]),
+        reading_starts=np.concatenate([[0], np.cumsum(np.bincount(number, minlength=len(firsts)))]),
     )
 
 

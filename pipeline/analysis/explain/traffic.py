@@ -81,7 +81,6 @@ def traffic_factors(
     entries: Entries,
     seen: FloatArray,
     expected: FloatArray,
-    apart: BoolArray | None = None,
 ) -> FloatArray:
     """Return the factor by which the traffic of each stack's entry moved: (rows, stacks).
 
@@ -90,15 +89,13 @@ def traffic_factors(
         entries: The nodes that may have a factor.
         seen: (rows, stacks) samples.
         expected: (rows, stacks) samples expected; each row is a comparison of its own.
-        apart: (stacks,) which are known to have changed by themselves, and do not say what traffic did.
     """
     leaf = index.label[index.starts[1:] - 1]
     logarithms = np.zeros((len(entries.stacks), len(seen)))
     for entry, stacks in enumerate(entries.stacks):
         above = logarithms[entries.parent[entry]] if entry else np.zeros(len(seen))
         logarithms[entry] = above
-        witnesses = stacks if apart is None else stacks[~apart[stacks]]
-        parts = _parts(leaf[witnesses], seen[:, witnesses], expected[:, witnesses])
+        parts = _parts(leaf[stacks], seen[:, stacks], expected[:, stacks])
         for row, (part_seen, part_expected) in enumerate(zip(*parts, strict=True)):
             logarithms[entry, row] = _factor(part_seen, part_expected, float(above[row]), is_root=not entry)
     return np.asarray(np.exp(logarithms[entries.nearest]).T)

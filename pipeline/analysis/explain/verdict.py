@@ -1,4 +1,4 @@
-"""What the explanation says of one candidate: the parts of its rise, and which of them is most of it."""
+"""Verdict of the explanation on one candidate: the parts of its rise, and which of them is most of it."""
 
 from __future__ import annotations
 
