@@ -22,9 +22,7 @@ _KEPT_WHOLE = ("(anonymous namespace)", "(anonymous class)")
 _LAMBDA = re.compile(r"\{(?:lambda|unnamed|block|default arg)|'(?:lambda|block|unnamed)")
 _CALL_OF_LAMBDA = re.compile(r"::(?:operator\(\)|_FUN|__invoke)")
 
-_QUALIFIERS = re.compile(
-    r"(?: (?:const|volatile|noexcept|&&?|\[clone [^\[\]]*\]|\(\.[\w.]+\))|\[abi:\w+\])+$"
-)
+_QUALIFIERS = re.compile(r"(?: (?:const|volatile|noexcept|&&?|\[clone [^\[\]]*\])|\[abi:\w+\])+$")
 
 _PYTHON = re.compile(r"<(?:module|lambda|listcomp|dictcomp|setcomp|genexpr|locals)>")
 

@@ -1,9 +1,10 @@
-"""Rules for names of languages with a runtime: Java, .NET, JavaScript, PHP, Python, Ruby."""
+"""Rules for names of languages with a runtime: .NET, JavaScript, PHP, Python, Ruby, BEAM."""
 
 from __future__ import annotations
 
 import re
 
+from pipeline.counting.names.hashes import without_bundle_hash
 from pipeline.counting.names.rule import NameRule, cut
 
 _CYTHON = re.compile(r"^__pyx_(?:pw|pf|gb)_")
@@ -25,8 +26,6 @@ def _without_cython_index(name: str) -> str:
     return name
 
 
-_DESCRIPTOR = r"\((?:\[*(?:[BCDFIJSZ]|L[\w/$.-]+;))*"
-
 MANAGED: tuple[NameRule, ...] = (
     NameRule(
         "pstats",
@@ -35,149 +34,6 @@ MANAGED: tuple[NameRule, ...] = (
         ("(",),
         cut((r"^([^()]*\.\w{1,4}):\d+\((.+)\)$", r"\2 (\1)"), (r"^~:0\((.+)\)$", r"\1")),
         sign=r":\d+\(",
-    ),
-    NameRule(
-        "class-descriptor",
-        "Java",
-        # that a name is written as the JVM describes a class, as perf-map-agent does: Lcom/acme/Shop;::total
-        (";::", ";."),
-        cut((r"^L([\w/$.-]+);(?:::|\.)(?=[\w$<])", r"\1.")),
-        sign=r"^L[\w/$.-]+;",
-    ),
-    NameRule(
-        "jvm-lambda",
-        "Java",
-        # the number and address of a lambda's class: $$Lambda$123/0x00007f1c2401a840
-        # or its method, number and address: $$Lambda$total$1$1234567890.0x0000000000020abc
-        ("$$Lambda",),
-        cut(
-            (r"\$\$Lambda\$([A-Za-z_]\w*(?:\$[A-Za-z_]\w*)*?)(?:\$\d+)*[./+]0x[0-9a-fA-F]+", r"$$Lambda$\1"),
-            (
-                r"\$\$Lambda(?:\$(?:0x)?[0-9a-fA-F]+(?=[/.+]|$))?"
-                r"(?:/(?:0x)?[0-9a-fA-F]+(?=[./(]|$)|[.+]0x[0-9a-fA-F]+|\.\d{5,}(?=\.|$))?",
-                "$$Lambda",
-            ),
-        ),
-    ),
-    NameRule(
-        "hidden-class",
-        "Java",
-        # the address or number of a hidden class
-        ("/", "+0x", ".0x", "LambdaForm$"),
-        cut(
-            (r"(?<=[\w$])[/.+]0x[0-9a-fA-F]{6,16}(?=[./(]|$)", ""),
-            (r"(LambdaForm\$\w+)(?:/\d+|\.\d{5,})(?=[./(]|$)", r"\1"),
-            (r"(LambdaForm\$[BD]?MH)\d{3,}(?=[./]|$)", r"\1"),
-            (r"(?<=[\w$])/\d{8,}(?=\.|$)", ""),
-        ),
-        sign=r"[/.+]0x|/\d|LambdaForm\$(?:\w+\.|[BD]?MH)\d",
-    ),
-    NameRule(
-        "signature",
-        "Java",
-        # the signature of a method: (Ljava/lang/String;I)V
-        ("(",),
-        cut(
-            (_DESCRIPTOR + r"\)\[*(?:[VBCDFIJSZ]|L[\w/$.-]+;?)$", ""),
-            (_DESCRIPTOR + r"\[*L[\w/$.-]+;?$", ""),  # where a format has cut it at its semicolon
-        ),
-    ),
-    NameRule(
-        "lambda-method",
-        "Java, Kotlin, Scala",
-        # the number of a lambda's method, which belongs to the method around it: lambda$total$3
-        ("lambda", "$anonfun"),
-        cut(
-            (r"\.lambda\$new\$\d+$", ".<init>"),
-            (r"\.lambda\$static\$\d+$", ".<clinit>"),
-            (r"\.lambda\$null\$\d+$", ".lambda"),
-            (r"\.lambda\$([\w$]+?)\$(?:lambda\$)?\d+$", r".\1"),
-            (r"(?<=\w)\$lambda[$-]\d+(?:\$\d+)*(?=\$lambda|$)", ""),
-            (r"(?<=\w)\$lambda[$-]\d+", ""),
-            (r"\$\$anonfun\$([a-zA-Z]\w*)\$\d+\.apply(?:\$\w+)?$", r".\1"),
-            (r"\.\$anonfun\$([a-zA-Z]\w*)\$\d+(?:\$adapted)?$", r".\1"),
-            (r"(?<=\.)(\w[\w$]*?)(?:\$\$anonfun\$\d+)+(?:\$adapted)?$", r"\1"),  # Scala 3
-        ),
-        sign=r"lambda[$-]|\$anonfun",
-    ),
-    NameRule(
-        "accessor",
-        "Java",
-        # the number of a class that reflection generates
-        ("Accessor",),
-        cut((r"(Generated(?:Method|Constructor|SerializationConstructor)Accessor)\d+", r"\1")),
-        sign=r"Accessor\d",
-    ),
-    NameRule(
-        "proxy",
-        "Java",
-        # the number of a proxy's class and of its module
-        ("$Proxy", "proxy"),
-        cut((r"\$Proxy\d+", "$Proxy"), (r"\bjdk([./])proxy\d+(?=[./])", r"jdk\1proxy")),
-        sign=r"[Pp]roxy\d",
-    ),
-    NameRule(
-        "generated-class",
-        "Java",
-        # the hash of a class that CGLIB, Byte Buddy, Javassist or a mock library generates
-        # and the number of a method in CGLIB's class
-        ("$$", "$ByteBuddy", "$Hibernate", "$MockitoMock", "$auxiliary$", "_$$_", "CGLIB$"),
-        cut(
-            (r"\$\$((?:\w*By)?\w*CGLIB|\w*ByGuice|FastClass\w*)\$\$[0-9a-fA-F]+(?![0-9a-zA-Z])", r"$$\1"),
-            (
-                r"\$(ByteBuddy|HibernateProxy|HibernateInstantiator|HibernateAccessOptimizer|MockitoMock"
-                r"|auxiliary)\$\w+",
-                r"$\1",
-            ),
-            (r"(?<=\.)CGLIB\$(\w+)\$\d+$", r"CGLIB$\1"),
-            (r"_\$\$_(?:javassist|jvst[0-9a-f]*)(?:_\d+)+", "_$$_javassist"),
-        ),
-    ),
-    NameRule(
-        "numbered-class",
-        "Java, Groovy, JavaScript, Ruby, Python, Trino, Flink",
-        # the number of a class that an engine makes of a script, an expression, a query or an adapter
-        (
-            "cript",
-            "spel",
-            "_pyx",
-            "ASM",
-            "$gen.",
-            "Stream",
-            "Batch",
-            "AggsHandler$",
-            "dubbo",
-            "Dubbo",
-            "RUBY$",
-        ),
-        cut(
-            (r"^(Script)\d+(?=[.$])", r"\1"),
-            (r"^(Script_)[0-9a-f]{32}(?=[.$])", r"\1"),
-            (r"^(script)\d{13,}(?=[.$])", r"\1"),
-            (r"(nashorn[./]internal[./]scripts[./]Script\$)(?:Recompilation\$)?\d+\$(?:\d+[A-Z]*\$)?", r"\1"),
-            (r"(mozilla[./]javascript[./]gen[./]\w+?)_\d+(\._c_\w+?)_\d+$", r"\1\2"),
-            (r"\b(spel[./]Ex)\d+(?=[./]|$)", r"\1"),
-            (r"(pycode[./]_pyx)\d+(\.\w+)\$\d+$", r"\1\2"),
-            (r"\b(ASMAccessorImpl_)\d+(?=[./]|$)", r"\1"),
-            (r"\b(ASMSerializer|FastjsonASMDeserializer)_\d+(?=_\w)", r"\1"),
-            (r"(\$gen\.\w+?)(?:_\d{8}_\d{6}_\d{5}_[a-z0-9]{5})?_\d+(?=\.)", r"\1"),
-            (r"^((?:Stream|Batch)Exec\w+|BatchCalc|\w*AggsHandler)\$\d+(?=\.)", r"\1"),
-            (
-                r"(dubbo\.common\.bytecode\.(?:Wrapper|[pP]roxy)|(?<=\w)Dubbo(?:Wrap|Proxy))\d+(?=[./]|$)",
-                r"\1",
-            ),
-            (r"\b(RUBY\$(?:method|block)\$.+?)\$\d+$", r"\1"),
-        ),
-        sign=r"[sS]cript(?:_?[0-9a-f]|\$)|javascript[./]gen|spel[./]Ex\d|_pyx\d|ASM\w+_\d|\$gen\."
-        r"|^(?:Stream|Batch)(?:Exec\w+|Calc)\$\d|AggsHandler\$\d|ubbo.*\d|RUBY\$(?:method|block)",
-    ),
-    NameRule(
-        "gensym",
-        "Clojure",
-        # the number of a generated name: fn__1234, eval1234
-        ("__", "$eval"),
-        cut((r"(\$[a-zA-Z_][\w]*?)__\d+(?=[.$]|$)", r"\1"), (r"\$eval\d+(?=[.$]|$)", "$eval")),
-        sign=r"__\d|\$eval\d",
     ),
     NameRule(
         "jit-tier",
@@ -193,11 +49,11 @@ MANAGED: tuple[NameRule, ...] = (
     NameRule(
         "wasm-tier",
         "WebAssembly",
-        # which of V8's compilers has compiled a function
+        # which of V8's compilers has compiled a function, and the function's number in its module
         # and the hash and the offset of a module
         ("-liftoff", "-turbofan", "wasm://wasm/"),
         cut(
-            (r"(?<=[\w\]])-(?:liftoff|turbofan)$", ""),
+            (r"(?<=[\w\]])(?:-\d+)?-(?:liftoff|turbofan)$", ""),
             (
                 r"(?<=wasm://wasm/)((?:[\w.+]+(?:-[\w.+]+)*?)?)-?[0-9a-f]{8}(?:(?::\d+)?:0x[0-9a-f]+)?(?=:|$)",
                 r"\1",
@@ -243,24 +99,20 @@ MANAGED: tuple[NameRule, ...] = (
         cut(
             (r"(?<![\w:])(node:[a-z][\w/.-]*)(?::\d+){1,2}(?=\)?$)", r"\1"),
             (r"(?<=evalmachine\.<anonymous>)(?::\d+){1,2}(?=\)?$)", ""),
-            (r"(\.m?js)\?[^\s:()]*(?::\d+){0,2}(?=\)?$)", r"\1"),
+            (
+                r"(\.m?js)\?(?:(?:v|t|ts|ver|version|hash|h|cb|_|rev|build|import)(?:=[\w.-]*)?|[0-9a-f.]{6,})"
+                r"(?::\d+){0,2}(?=\)?$)",
+                r"\1",
+            ),
         ),
         sign=r"node:\S+:\d|<anonymous>:\d|\.m?js\?",
     ),
     NameRule(
         "bundle-hash",
         "JavaScript",
-        # the content hash of a bundle's file: of hexadecimal digits, of esbuild, of Rollup and Vite
+        # the content hash of a bundle's file
         (".js", ".mjs", ".cjs"),
-        cut(
-            (r"[.-](?=[0-9a-f]*\d)[0-9a-f]{8,32}(?=(?:\.(?:min|bundle|chunk))*\.[mc]?js\b)", ""),
-            (r"-(?=[A-Z]*[2-7])[A-Z2-7]{8}(?=\.[mc]?js\b)", ""),
-            (
-                r"-(?=[\w-]{0,7}[A-Z])(?=[\w-]{0,7}[a-z])(?=[\w-]{0,6}\d[A-Za-z])(?![a-z]+\d+[A-Z][a-z]+\.)"
-                r"[\w-]{8}(?=\.[mc]?js\b)",
-                "",
-            ),
-        ),
+        without_bundle_hash,
     ),
     NameRule(
         "php-closure",
@@ -282,13 +134,14 @@ MANAGED: tuple[NameRule, ...] = (
         ("Container", "Ghost", "Proxy", "content_"),
         cut(
             (
-                r"(?:^|(?<=[\\/ ]))Container(?=[A-Za-z0-9]*\d|[A-Za-z0-9]+[A-Z])[A-Za-z0-9]{7}(?=[\\/]\w)",
+                r"(?:^|(?<=[\\/ ]))Container(?=[A-Za-z0-9]*\d|[A-Za-z0-9]+[A-Z])[A-Za-z0-9]{7}(?=[\\/]"
+                r"(?:get\w+Service\b|\w*(?:Kernel|Debug)\w*Container\b|\w+(?:Ghost|Proxy)[0-9a-fA-F]{7}\b))",
                 "Container",
             ),
-            (r"(?<=\w)(Ghost|Proxy)(?=[0-9a-f]*\d)[0-9a-f]{7}(?=::|$)", r"\1"),
+            (r"(?<=\w)(Ghost|Proxy)(?=[0-9a-fA-F]*\d[a-f])[0-9a-fA-F][0-9a-f]{6}(?=::|$)", r"\1"),
             (r"\bcontent_[0-9a-f]{13,14}_\d{8}\b", "content"),
         ),
-        sign=r"Container[A-Za-z0-9]{7}[\\/]|(?:Ghost|Proxy)[0-9a-f]{7}(?:::|$)|content_[0-9a-f]{13}",
+        sign=r"Container[A-Za-z0-9]{7}[\\/]|(?:Ghost|Proxy)[0-9a-fA-F]{7}(?:::|$)|content_[0-9a-f]{13}",
     ),
     NameRule(
         "state-machine",

@@ -24,6 +24,9 @@ _COPY = re.compile(r"^((?:_{1,4}Z|_R)\w+)(?:\.\d+)+$")
 
 _SIGNED = re.compile(_SIGN)
 
+_LIBRARIES = r"(?:GLIBC(?:XX)?|CXXABI|GCC|GOMP|LLVM|OPENSSL|ZLIB|LIB[A-Z]\w*|FBSD)_(?:\d[\d._]*|PRIVATE)"
+"""Versions of libraries after one sign @, which stands in other names, too; after two stands any version."""
+
 
 def _demangled(name: str) -> str:
     """Return a mangled name as its source has it, any other as it is; bounded, and never raises."""
@@ -38,8 +41,8 @@ MANGLED: tuple[NameRule, ...] = (
         "C, C++, Rust",
         # versions of a library's symbols and stubs that lead to them: memcpy@@GLIBC_2.14, memcpy@plt
         ("@",),
-        cut((r"(?<=[\w)>\]])@(?:plt|@?[A-Z][A-Z0-9_]*_\d[\d.]*)$", "")),
-        sign=r"@plt$|@[A-Z][A-Z0-9_]*_\d[\d.]*$",
+        cut((rf"(?<=[\w)>\]])@(?:plt|@[A-Z][A-Z0-9_]*_(?:\d[\d.]*|PRIVATE)|{_LIBRARIES})$", "")),
+        sign=r"@plt$|@[A-Z][A-Z0-9_]*_(?:\d[\d.]*|PRIVATE)$",
     ),
     NameRule(
         "mangled",

@@ -35,8 +35,10 @@ def _without_go_abi(name: str) -> str:
 
 def _without_go_closure(name: str) -> str:
     found = _GO_CLOSURE.match(name)
-    # Python and others have functions called func1; Go's closures stand in a function of a package.
-    return found[1] if found and _GO_ONLY.search(name) and "." in found[1] else name
+    # Functions and methods are called func1, too; Go's closures stand in a function of a package.
+    if not found or not _GO_ONLY.search(name) or found[1].endswith(")"):
+        return name
+    return found[1] if "." in found[1].rpartition("/")[2] else name
 
 
 _RUST_ESCAPES = {
@@ -59,7 +61,7 @@ _RUST_ESCAPES = {
     "$u7e$": "~",
 }
 _RUST_PARTS = (
-    "impl|constant|inline_const"
+    "constant|inline_const"
     "|(?:closure|async_fn|async_block|async_closure|coroutine|coroutine_closure|gen_fn|gen_block)(?:_env)?"
 )
 """What rustc calls code inside of a function."""
@@ -102,6 +104,32 @@ def _without_swift_result(name: str) -> str:
     return name
 
 
+_COPIES = (
+    "constprop|isra|part|__part|cold|lto_priv|llvm|ipa_sra|sra|simdclone|resolver|localalias|specialized"
+    r"|extracted|_?omp_fn|_omp_cpyfn|warm|unlikely|default|arch_\w+|avx\w*|sse\w*"
+)
+"""What GCC and LLVM call copies and parts of a function, before their numbers."""
+
+_STAMPS = (
+    re.compile(r"^(Precompiled_\w+?)_\d{3,}(?:_anonymous_closure_\d{3,})*$"),
+    re.compile(r"^((?:julia|jfptr|japi1|jlsys|jlplt|gfptr)_.+)_\d+$"),
+    re.compile(r"^(caml[A-Z]\w*?(?:__|\.)\w+)_\d+(?:_code)?$"),
+)
+_LIBRARY_KEY = re.compile(r"(?:(?<=\W)|^)(_[A-Za-z]\w*)@\d{5,}(?=\W|_|$)")
+
+
+def _without_stamp(name: str) -> str:
+    """Return a name without the number that its compiler ends it with.
+
+    What looks stamped without it keeps the underscore, or the next pass would take ``sha_256`` for ``sha``.
+    """
+    name = _LIBRARY_KEY.sub(r"\1", name)
+    for stamp in _STAMPS:
+        if match := stamp.match(name):
+            return f"{match[1]}_" if stamp.match(match[1]) else match[1]
+    return name
+
+
 NATIVE: tuple[NameRule, ...] = (
     NameRule(
         "clone",
@@ -110,16 +138,11 @@ NATIVE: tuple[NameRule, ...] = (
         (".", "[clone"),
         cut(
             (r"(?<=.) \[clone \.[^\[\]]+\]", ""),
-            (r"(?<=.) \(\.[a-z][\w.]*\)$", ""),
-            (
-                r"(?<=.)(?:\.(?:constprop|isra|part|__part|cold|lto_priv|llvm|ipa_sra|sra|simdclone|resolver"
-                r"|localalias|specialized|extracted|_?omp_fn|_omp_cpyfn|warm|unlikely|default|arch_\w+|avx\w*|sse\w*)\.\d+)+(?:\.cold|\.localalias)?$",
-                "",
-            ),
+            (rf"(?<=.) \(\.(?:{_COPIES})(?:[.\d]\w*)*\)$", ""),
+            (rf"(?<=.)(?:\.(?:{_COPIES})\.\d+)+(?:\.cold|\.localalias)?$", ""),
             (r"((?:::|\)|^_Z)[^.]*|^[A-Za-z_]\w*)\.(?:cold|localalias)$", r"\1"),
             (r"(?<=\w)\.(omp_outlined|omp_outlined_debug__)\.*\d+$", r".\1"),
-            (r"^([A-Za-z_]\w*)\.\d{3,}$", r"\1"),
-            (r"(::[A-Za-z_]\w*)\.\d+$", r"\1"),
+            (r"(::\w[^\s.]*::[A-Za-z_]\w*)\.\d+$", r"\1"),
         ),
         sign=r"\[clone| \(\.|\.\d|\.(?:cold|localalias)$|\.omp_outlined",
     ),
@@ -199,17 +222,17 @@ NATIVE: tuple[NameRule, ...] = (
         cut(
             (r"(?<=.)::h[0-9a-f]{16}(?![0-9a-zA-Z_])", ""),
             (r"^(_ZN.+)17h[0-9a-f]{16}E(?=$|\.)", r"\1E"),
-            (r"(?<=\w)\[[0-9a-f]{8,16}\](?=::|$|>)", ""),
+            (r"(?<=\w)\[[0-9a-f]{8,16}\](?=::)", ""),
         ),
         sign=r"::h[0-9a-f]{16}|17h[0-9a-f]{16}|\[[0-9a-f]{8}",
     ),
     NameRule(
         "rust-closure",
         "Rust",
-        # closures, which belong to the function around them, and the numbers of impl blocks
+        # closures, which belong to the function around them
         ("{",),
         cut(
-            (rf"(?<=.)::_?\{{\{{(?:{_RUST_PARTS})\}}\}}", ""),
+            (rf"(?<=.)::_?\{{\{{(?:impl|{_RUST_PARTS})\}}\}}", ""),
             (rf"(?<=.)::\{{(?:{_RUST_PARTS})#\d+\}}", ""),
             (r"(?<=.)(?:::)?\{\{vtable\.shim\}\}|(?<=.)(?:::)?\{shim:vtable#\d+\}", ""),
         ),
@@ -249,12 +272,7 @@ NATIVE: tuple[NameRule, ...] = (
         "Julia, OCaml, Dart",
         # the number that a compiler ends a name with, or a private name's library
         ("julia_", "jfptr_", "japi1_", "jlsys_", "jlplt_", "gfptr_", "caml", "Precompiled_", "@"),
-        cut(
-            (r"^(Precompiled_\w+?)_\d{3,}(?:_anonymous_closure_\d{3,})*$", r"\1"),
-            (r"(?:(?<=\W)|^)(_[A-Za-z]\w*)@\d{5,}(?=\W|_|$)", r"\1"),
-            (r"^((?:julia|jfptr|japi1|jlsys|jlplt|gfptr)_.+?)(?:_\d+)+$", r"\1"),
-            (r"^(caml[A-Z]\w*?(?:__|\.)\w+?)_\d+(?:_code)?$", r"\1"),
-        ),
+        _without_stamp,
     ),
     NameRule(
         "arguments",

@@ -14,14 +14,15 @@ since the series that are stored have only that.
 
 from __future__ import annotations
 
+from pipeline.counting.names.jvm import JVM
 from pipeline.counting.names.managed import MANAGED
 from pipeline.counting.names.mangled import MANGLED
 from pipeline.counting.names.native import NATIVE
 from pipeline.counting.names.rule import NameRule
 from pipeline.counting.names.system import SYSTEM
 
-VERSION = 5
+VERSION = 6
 """Version of the rules."""
 
-RULES: tuple[NameRule, ...] = (*SYSTEM, *MANGLED, *MANAGED, *NATIVE)
+RULES: tuple[NameRule, ...] = (*SYSTEM, *MANGLED, *JVM, *MANAGED, *NATIVE)
 """All rules, in the order in which they are tried: arguments last, as others know them by their signs."""

@@ -2,10 +2,31 @@
 
 from __future__ import annotations
 
+import re
+
 from pipeline.counting.names.rule import NameRule, cut
 
 UNKNOWN = "[unknown]"
 """The symbol of code that has no name; perf spells it so."""
+
+_POOL = re.compile(
+    r"""(?:(?<![a-z])|(?=[A-Z]))(?:
+        (?i:threads?|workers?|pool|exec|executors?|dispatcher|scheduler|scheduling|epoll|elastic|parallel
+        |event-?loop(?:group)?|event-?queue|acceptor|poller|consumer|producer|fetcher|utility|context-global)
+        |Process|Timer
+    )$""",
+    re.VERBOSE,
+)
+"""Words that threads and processes of a pool are called by, before their numbers."""
+
+_NUMBERS = re.compile(r"(?P<name>\[?[^\[\]/#]*?[^\[\]/#\d-])(?:[-#]\d+)+(?P<end>\]?)")
+
+
+def _without_thread_number(name: str) -> str:
+    """Return the name of a pool's thread without its numbers; sha-256 and iso-8859-1 are no threads."""
+    match = _NUMBERS.fullmatch(name)
+    return match["name"] + match["end"] if match and _POOL.search(match["name"]) else name
+
 
 SYSTEM: tuple[NameRule, ...] = (
     NameRule(
@@ -13,7 +34,7 @@ SYSTEM: tuple[NameRule, ...] = (
         "any",
         # whether a frame is interpreted, compiled, inlined or of the kernel: _[j], _[i], _[k]
         ("_[",),
-        cut((r"(?<=.)_\[[0-9a-zA-Z]\]$", "")),
+        cut((r"(?<=.)_\[[01ijk]\]$", "")),
     ),
     NameRule(
         "address",
@@ -41,28 +62,46 @@ SYSTEM: tuple[NameRule, ...] = (
         sign=r"^bpf_prog_[0-9a-f]{16}_|^bpf_trampoline_\d",
     ),
     NameRule(
+        "uuid",
+        "any",
+        # universally unique identifiers
+        ("-", "_"),
+        cut(
+            (
+                r"[-_.$]?(?<![0-9a-zA-Z])[0-9a-fA-F]{8}(?:[-_][0-9a-fA-F]{4}){3}[-_][0-9a-fA-F]{12}(?=\b|_)",
+                "",
+            ),
+        ),
+        sign=r"(?:[-_][0-9a-fA-F]{4}){3}",
+    ),
+    NameRule(
         "process",
         "any",
         # numbers of processes and threads at the root of a stack
-        ("pid", "PID", "tid", "TID", "thread", "Thread", "process"),
+        ("pid", "PID", "tid", "TID", "thread", "Thread", "process", "Pool"),
         cut(
             (r"(?i)^(\[?[pt]id)[ =:]\s*\d+(\]?)$", r"\1\2"),
             (r"(?i)(?<=\S) ?\[[pt]id[ =:]\s*\d+\]$", ""),
             (r"(?i)(?<=[^\s\[(])[ ,]*\b[pt]id[ =:]\s*\d+(?=\]|\)|$)", ""),
             (r"(?i)^(process|thread) \(?(?:0x[0-9a-f]+|\d+)\)?(?=$|:| )", r"\1"),
             (r"\bpool-\d+-thread\b", "pool-thread"),
-            (r"\b(ThreadPoolExecutor|ForkJoinPool|Thread)-\d+(?:[_-][\w-]*?\d+)?(?=\]|$)", r"\1"),
-            (r"(?<=[a-zA-Z])[-#]\d+(?=\]$)", ""),
+            (r"\b(ThreadPoolExecutor|Thread)-\d+(?:[_-][\w-]*?\d+)?(?=\]|$)", r"\1"),
+            (r"\b(ForkJoinPool)-\d+(?:-worker)?(?:-\d+)?(?=\]|$)", r"\1"),
         ),
-        sign=r"(?i:[pt]id)[ =:]|^(?i:process|thread) |[-#]\d",
+        sign=r"(?i:[pt]id)[ =:]|^(?i:process|thread) |-\d",
     ),
     NameRule(
         "numbered-thread",
         "any",
-        # the numbers at the end of a process's or thread's name
+        # the numbers of a process and its thread behind its name, and those of the kernel's threads
         ("-", "/", "#"),
         cut(
-            (r"^([\w.:+]+(?:-[\w.:+]+)*?)(?:-\d+)+(?:/\d+)?$", r"\1"),
+            (r"^([\w.:+]+(?:-[\w.:+]+)*?)-\d{4,}/\d{4,}$", r"\1"),
+            (
+                r"^(java|node|python[\d.]*|ruby|perl|php|php-fpm|dotnet|beam\.smp|nginx|postgres)-\d{4,}$",
+                r"\1",
+            ),
+            (r"^(qtp)\d{5,}(?:-\d+)?$", r"\1"),
             (r"^(kworker)/.+$", r"\1"),
             (r"^(irq)/\d+-(?=\w)", r"\1/"),
             (r"^CPU \d+/KVM$", "CPU/KVM"),
@@ -70,7 +109,15 @@ SYSTEM: tuple[NameRule, ...] = (
             (r"^(GC Thread|G1 (?:Conc|Refine))#\d+$", r"\1"),
             (r"^(swapper|ksoftirqd|migration|cpuhp|watchdog|idle_inject|rcuo[ps])/\d+$", r"\1"),
         ),
-        sign=r"-\d|^kworker/|^\w+/\d|^CPU \d|^G[C1] \w+#\d",
+        sign=r"-\d{4}|^qtp\d{5}|^kworker/|^\w+/\d|^Thread-\d|^CPU \d|^G[C1] \w+#\d",
+    ),
+    NameRule(
+        "pool",
+        "any",
+        # the numbers of a pool and its thread behind a word for threads: http-nio-8080-exec-3
+        ("-", "#"),
+        _without_thread_number,
+        sign=r"[-#]\d+\]?$",
     ),
     NameRule(
         "line",
@@ -97,24 +144,11 @@ SYSTEM: tuple[NameRule, ...] = (
         # random parts of names of folders and libraries that a program unpacks, and that a file is deleted
         ("/tmp/", "_MEI", ".so", ".tmp", ".dll", " (deleted)"),
         cut(
-            (r"(?<=/)tmp[a-z0-9_]{8}(?=/|$|\.\w)", "tmp"),
+            (r"(?:(?<=/tmp/)|(?<=/[tT]emp/)|(?<=/T/))tmp[a-z0-9_]{8}(?=/|$|\.\w)", "tmp"),
             (r"(?<=/)_MEI[0-9a-zA-Z]{5,8}(?=/)", "_MEI"),
             (r"(?<=[\w-])\d{10,}(?=\.(?:so|tmp|dll|dylib)\b)", ""),
             (r" \(deleted\)(?=\]$)", ""),
         ),
         sign=r"/tmp[a-z0-9_]{8}|_MEI[0-9a-zA-Z]|\d{10}\.(?:so|tmp|dll|dylib)| \(deleted\)\]$",
-    ),
-    NameRule(
-        "uuid",
-        "any",
-        # universally unique identifiers
-        ("-", "_"),
-        cut(
-            (
-                r"[-_.$]?(?<![0-9a-zA-Z])[0-9a-fA-F]{8}(?:[-_][0-9a-fA-F]{4}){3}[-_][0-9a-fA-F]{12}(?=\b|_)",
-                "",
-            ),
-        ),
-        sign=r"(?:[-_][0-9a-fA-F]{4}){3}",
     ),
 )

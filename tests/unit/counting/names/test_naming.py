@@ -37,7 +37,7 @@ def test_versions_show_namings_apart() -> None:
         Naming(patterns=(Pattern("a", "c"),)),
     ]
     assert len({naming.version for naming in namings}) == len(namings)
-    assert Naming().version == Naming().version == "5"
+    assert Naming().version == Naming().version == "6"
     assert Naming(rules=()).version == "0"
 
 
