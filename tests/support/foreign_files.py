@@ -59,6 +59,13 @@ FOREIGN: dict[str, tuple[bytes, str]] = {
     "heap profile": (b"heap profile: 3: 9 [3: 9] @ heap/1048576\n1: 2 [1: 2] @ 0x1 0x2\n", "memory"),
     "old heap profile": (b"--- heapz 1 ---\nformat = java\n 7 9\n", "memory"),
     "goroutines": (b"goroutine 1 [running]:\nmain.main()\n\t/a.go:3 +0x1\n", "goroutines"),
+    "jstack without a header": (
+        b'"main" #1 prio=5 os_prio=0 cpu=12.3ms tid=0x00007f nid=0x1 runnable\n   java.lang.Thread.State: '
+        b"RUNNABLE\n\tat com.acme.Shop.total(Shop.java:12)\n",
+        "flight recording",
+    ),
+    "jcmd's dump": (b'4711\n2026-03-01T12:00:00Z\n21\n\n#1 "main"\n      shop.A.f(A.java:3)\n', "flight rec"),
+    "jcmd's JSON": (b'{"threadDump": {"processId": "4711", "threadContainers": []}}', "flight recording"),
     "jstack": (b"2026-03-01 12:00:00\nFull thread dump OpenJDK 64-Bit (21):\n\n", "flight recording"),
     "py-spy dump": (b"Process 12: python a.py\nPython v3.11.2 (/usr/bin/python)\n", "py-spy record"),
     "pstats": (b"   7 function calls in 0.003 seconds\n", "pstats"),

@@ -15,7 +15,8 @@ from agents.profiles.formats.base import (
     mostly_samples,
     unit_measure,
 )
-from agents.profiles.formats.frames import split_frame
+from agents.profiles.formats.frame_names import is_assigned, is_frame_name
+from agents.profiles.formats.frames import split_stack
 from agents.profiles.formats.source import ProfileSource, head_text, whole_lines
 from agents.profiles.formats.tally import count_samples
 
@@ -40,17 +41,9 @@ _LEAST_NAMES = 0.7
 _LEAST_CODE = 0.4
 """Share of frames that hold values from which a text is none of stacks."""
 
-_LONGEST_NAME = 1000
 _COMMENT = re.compile(r"(?:#|//)(?:\s|$)")
 _COUNT = re.compile(r"([0-9]{1,13})(\.[0-9]{0,40})?")  # bounded: Python refuses thousands of digits
-_ENCLOSED = re.compile(
-    r"\s*\([^()]*\)|(?:process \d+:)?\"[^\"]*\"|(?<!operator)<[^<>]*>|\[[^\[\]]*\]|\{[^{}]*\}"
-)
-_SPACED = re.compile(r"^(?:block|rescue|ensure) (?:\(\d+ levels\) )?in |\boperator (?=new|delete)")
-_NO_NAME = re.compile(r"[\s{}\"]|(?<!operator)(?<!operator<)<")  # outside brackets: words or code
-_ASSIGNED = re.compile(r"\w=[\w/]")
 _LOCATED = re.compile(r" \([^()]*\)$")
-_ALPHABETIC = re.compile(r"[^\W\d_]")
 
 
 class CollapsedFormat:
@@ -112,7 +105,7 @@ def _records(source: ProfileSource) -> Iterator[Record]:
         if not 0 <= count <= MAX_LINE_COUNT:
             yield invalid_line(number, line)
             continue
-        frames = head[0].split(";") if head else ()
+        frames = split_stack(head[0]) if head else ()
         yield Sample(tuple([frame for frame in frames if frame and not frame.isspace()]), count)
 
 
@@ -127,29 +120,15 @@ def _are_code(stacks: Sequence[Stack]) -> bool:
     code = [
         frame
         for frame in frames
-        if not _LOCATED.search(frame)
-        and (frame.count("{") != frame.count("}") or _ASSIGNED.search(_bare(frame)))
+        if not _LOCATED.search(frame) and (frame.count("{") != frame.count("}") or is_assigned(frame))
     ]
     return len(code) >= _LEAST_CODE * len(frames)
 
 
 def _are_names(stacks: Sequence[Stack]) -> bool:
-    """Return whether seven of ten frames are names: one word, not of digits alone, and brackets."""
-    frames = [(frame, _bare(frame)) for stack in stacks for frame in stack]
-    names = [frame for frame, bare in frames if not bare or _is_name(bare)]
-    return len(names) >= _LEAST_NAMES * len(frames)
-
-
-def _is_name(bare: str) -> bool:
-    return bool(_ALPHABETIC.search(bare)) and not _NO_NAME.search(bare) and not _ASSIGNED.search(bare)
-
-
-def _bare(frame: str) -> str:
-    """Return a frame's name without what it has in brackets or quotes, and spaces that names have."""
-    bare, before = _SPACED.sub("", split_frame(frame[:_LONGEST_NAME]).name), ""
-    while bare != before:
-        bare, before = _ENCLOSED.sub("", bare), bare
-    return bare
+    """Return whether seven of ten frames are names."""
+    frames = [frame for stack in stacks for frame in stack]
+    return sum(map(is_frame_name, frames)) >= _LEAST_NAMES * len(frames)
 
 
 def _may_be_long(text: str) -> bool:

@@ -153,7 +153,13 @@ _TOOLS = (
         "a dump of goroutines, taken once: give /debug/pprof/profile",
         text=r"^goroutine \d+ \[.*\]:$",
     ),
-    _Tool("a dump of a JVM's threads, taken once: give a flight recording", text=r"^Full thread dump .*:$"),
+    _Tool(
+        "a dump of a JVM's threads, taken once: give a flight recording",
+        text=r"^Full thread dump .*:$|^ {2,4}java\.lang\.Thread\.State: [A-Z_]+"
+        r"|^\"[^\"\n]{1,300}\" .{0,40}\bos_prio="
+        r"|^#\d+ \"[^\"\n]{0,300}\"(?: virtual)?(?: .{1,99})?\n {6}\S+\(",
+        keys="threadDump",
+    ),
     _Tool(
         f"a dump of py-spy, taken once: {_PY_SPY}",
         text=r"\AProcess \d+: .*\nPython v\d",
@@ -247,6 +253,14 @@ _GUESSES = (  # signs that files of a format have, too: looked at once no format
         "frames without their events or addresses: give `perf script -F comm,pid,tid,time,event,ip,sym,dso`",
         text=r"\A\s*(?:^\S.{0,20}?\s\d+(?:/\d+)?\s*(?:\[\d+\])?\s*\n)?"
         r"(?:^[ \t]+(?:[0-9a-f]{1,16} +)?[^\s\d`;=\"][^\s`;=\"]*+\n)++(?:\n|\Z)",
+    ),
+    _Tool(
+        "a table (CSV), and no stacks: `smidgen detect` reads series",
+        lines=r'(?:"(?:[^"]|"")*+"|[^",;\t]*+)(?:[,\t](?! )(?:"(?:[^"]|"")*+"|[^",;\t]*+))+',
+    ),
+    _Tool(
+        "a table, or stacks without counts: a count stands behind each stack, after a space",
+        lines=r"(?:[^;]*+;)++(?:[^;\s]*|[^;]*\D)",
     ),
 )
 _MAGICS = tuple((re.compile(tool.magic, re.DOTALL), tool.about) for tool in _TOOLS if tool.magic)

@@ -14,6 +14,13 @@ _OTHER_SPELLINGS = (  # rbspy's, that of Pyroscope's agents in Rust, and Pyflame
 )
 _FILE = re.compile(r".*[/\\].*|.*\.\w+|<.*>", re.DOTALL)
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
+_DESCRIPTOR = (
+    r"\((?=[^\s;()]*;)(?:\[*(?:[BCDFIJSZ]|L[^\s;()]+;))*\)|(?<![^;])L[\w$-]+(?:/[\w$-]+)+;(?=::|\.[\w<])"
+)
+"""Semicolons of the JVM: in arguments, ``(Ljava/lang/String;I)``, and after a class, ``Lshop/Cart;::add``."""
+
+_DESCRIBED = re.compile(_DESCRIPTOR)
+_PART = re.compile(rf"(?:{_DESCRIPTOR}|[^;])+")
 
 
 class FrameParts(NamedTuple):
@@ -22,6 +29,11 @@ class FrameParts(NamedTuple):
     name: str
     file: str = ""
     line: int = 0
+
+
+def split_stack(text: str) -> list[str]:
+    """Return the frames of a stack; semicolons separate them, but for those of the JVM's descriptors."""
+    return _PART.findall(text) if _DESCRIBED.search(text) else text.split(";")
 
 
 def join_frame(name: str, file: str = "", line: int = 0) -> str:

@@ -12,7 +12,7 @@ from typing import IO, Any
 import orjson
 
 from agents.profiles.formats.base import Measure, Sample
-from agents.profiles.formats.frames import split_frame
+from agents.profiles.formats.frames import split_frame, split_stack
 from agents.profiles.formats.pprof import PPROF
 from pipeline.model.errors import ConfigError
 
@@ -32,11 +32,11 @@ _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 def write_collapsed(samples: Iterable[Sample], measure: Measure, out: IO[bytes]) -> None:
     """Write one line a stack; weights become samples, or without a period nanoseconds or their own unit.
 
-    Semicolons in frames become colons, since a frame ends at one.
+    Semicolons in frames become colons, since a frame ends at one, but for those of the JVM's descriptors.
     """
     factor = 1 / measure.per_sample if measure.per_sample else _NANOSECONDS.get(measure.unit, 1)
     for stack, count in _whole(samples, factor):
-        line = ";".join(frame.replace(";", ":") for frame in stack)
+        line = ";".join(":".join(split_stack(frame)) for frame in stack)
         out.write(f"{_CONTROLS.sub(' ', line)} {count}\n".encode(errors="replace"))
 
 

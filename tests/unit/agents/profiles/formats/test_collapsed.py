@@ -25,6 +25,19 @@ SIMPLE = {("a", "b", "c"): 5, ("a", "b", "d"): 4, ("a", "b"): 5}
         pytest.param(b"a b(int, x);c d 3", {("a b(int, x)", "c d"): 3}, id="spaces in names"),
         pytest.param(b"f (a.py:1);g (b.py:2) 12", {("f (a.py:1)", "g (b.py:2)"): 12}, id="py-spy"),
         pytest.param(b"a;;b 2", {("a", "b"): 2}, id="empty frames vanish"),
+        pytest.param(
+            b"main;f(Ljava/lang/String;)V;g([La/B;I)Lc/D;;h(I)V 2",
+            {("main", "f(Ljava/lang/String;)V", "g([La/B;I)Lc/D", "h(I)V"): 2},
+            id="descriptors of the JVM",
+        ),
+        pytest.param(
+            b"Lcom/acme/Shop;::total(Ljava/lang/String;)V;La/B;.run 2",
+            {("Lcom/acme/Shop;::total(Ljava/lang/String;)V", "La/B;.run"): 2},
+            id="classes as the JVM describes them",
+        ),
+        pytest.param(
+            b"f(L;)V;Load;run(a;b) 2", {("f(L", ")V", "Load", "run(a", "b)"): 2}, id="no descriptors"
+        ),
         pytest.param(b"a 3.0\nb 2.\n", {("a",): 3, ("b",): 2}, id="whole decimals"),
         pytest.param(b"a 0\nb 1", {("b",): 1}, id="counted 0 times"),
         pytest.param(b"\xef\xbb\xbfa 1", {("a",): 1}, id="UTF-8 with a mark"),

@@ -195,6 +195,15 @@ def test_what_no_format_takes_is_refused_with_the_likeliest(text: str, likeliest
         pytest.param("<0.38.0>;erlang:apply/2;lists:map/2 3\n", id="processes of the BEAM"),
         pytest.param("[libc.so.6];0x401136 4\n", id="no names"),
         pytest.param("#<Class:Order>.load;Order#total 7\n//api/cart;render 2\n", id="no comments"),
+        pytest.param("main;Foo::total(int) const 3\n", id="methods of C++"),
+        pytest.param("f [clone .isra.0];g [clone .cold] 3\n", id="copies of a compiler"),
+        pytest.param("void java.lang.Thread.run();int shop.Cart.total(int) 3\n", id="types of Java"),
+        pytest.param("instance int32 [Shop] Shop.Cart::Total(int32);Shop.F 3\n", id="types of .NET"),
+        pytest.param("LazyCompile:~handle /app/server.js:20;JS:*f /app/x.js:1:2 3\n", id="V8"),
+        pytest.param("closure #1 in Shop.total();Shop.run() -> () 3\n", id="Swift"),
+        pytest.param("-[NSView drawRect:];+[NSView load] 3\n", id="Objective-C"),
+        pytest.param("<main> /var/www/index.php:-1;App::run /var/www/app.php:12 3\n", id="phpspy"),
+        pytest.param("main;f(Ljava/lang/String;I)V 3\n", id="descriptors of the JVM"),
     ],
 )
 def test_few_lines_are_collapsed_stacks(text: str) -> None:
@@ -213,6 +222,10 @@ def test_few_lines_are_collapsed_stacks(text: str) -> None:
         pytest.param("PATH=/usr/bin;/bin;/sbin 3\n", id="a variable"),
         pytest.param("Content-Type: text/html;charset=utf-8 3\n", id="a header"),
         pytest.param("SELECT a FROM t;SELECT b FROM u LIMIT 3\n", id="SQL"),
+        pytest.param("INSERT INTO t VALUES(1);CALL shop.total(2) 3\n", id="calls of SQL"),
+        pytest.param("return f(x);throw g(y) 3\n", id="calls of code"),
+        pytest.param("<b>a&nbsp;b</b>&nbsp;c 3\n", id="HTML"),
+        pytest.param("see Foo.bar(x);and the total 3\n", id="prose with a call"),
         pytest.param("cd /srv/shop;make -j 4\n", id="a shell"),
         pytest.param("for(i=0;i<3;i++) 5\n", id="C"),
         pytest.param("a{color:red;margin:0 3\n", id="CSS"),
@@ -222,6 +235,25 @@ def test_few_lines_are_collapsed_stacks(text: str) -> None:
 def test_few_lines_that_end_in_numbers_are_no_stacks(text: str) -> None:
     with pytest.raises(ConfigError, match="no format"):
         find_format(AUTO, text.encode())
+
+
+@pytest.mark.parametrize(
+    ("text", "about"),
+    [
+        pytest.param("name,calls,ms\ntotal,3,12.5\nadd,7,3.25\n", "a table (CSV)", id="commas"),
+        pytest.param('"name","ms"\n"a;b",3\n"c, d",4\n', "a table (CSV)", id="quotes"),
+        pytest.param("name\tms\nf\t3\ng\t4\n", "a table (CSV)", id="tabs"),
+        pytest.param(
+            "name;calls;ms\nf;3;4,5\ng;4;1,2\n", "a table, or stacks without counts", id="semicolons"
+        ),
+        pytest.param("main;f\nmain;g(int, char)\n", "a table, or stacks without counts", id="no counts"),
+        pytest.param("some words, here\nand more, words\n", "formats", id="prose"),
+    ],
+)
+def test_tables_are_named(text: str, about: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        find_format(AUTO, text.encode())
+    assert ("seems to be " + about in str(refused.value)) == (about != "formats")
 
 
 def test_stacks_whose_roots_all_differ_are_taken_by_their_names() -> None:

@@ -70,6 +70,12 @@ def test_rounding_loses_nothing(name: str) -> None:
     [
         pytest.param([Sample(("a;b", "c\r\nd"), 1)], Measure(), b"a:b;c d 1\n", id="frames it cannot hold"),
         pytest.param(
+            [Sample(("f(La/B;I)V", "g(a;b)"), 1)],
+            Measure(),
+            b"f(La/B;I)V;g(a:b) 1\n",
+            id="the JVM's descriptors",
+        ),
+        pytest.param(
             [Sample(("main",), 0.003), Sample(("work",), 2)],
             Measure("weight", "seconds"),
             b"main 3000000\nwork 2000000000\n",
