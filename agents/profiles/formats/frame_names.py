@@ -22,6 +22,9 @@ _ASSIGNED = re.compile(r"\w=[\w/%$.~-]")
 _ALPHABETIC = re.compile(r"[^\W\d_]")
 
 _OBJECTIVE_C = re.compile(r"[-+]\[[\w().]+ [\w:]+\]")
+_THREAD = re.compile(r"thread \((?:0x[0-9A-Fa-f]+|\d+)\)(?:: .*)?")
+"""A thread's root as py-spy spells it."""
+
 _TAGGED = re.compile(
     r"(?:LazyCompile|Function|JS|Script|Eval|RegExp|Builtin|BytecodeHandler):[*~^+']*(?:[gs]et |async )?\S* ?"
 )
@@ -65,7 +68,7 @@ def is_frame_name(frame: str) -> bool:
     name = _without_phrases(split_frame(frame[:_LONGEST]).name)
     if "</" in name:  # a tag of HTML
         return False
-    if _OBJECTIVE_C.fullmatch(name):
+    if _OBJECTIVE_C.fullmatch(name) or _THREAD.fullmatch(name):
         return True
     bare = _bare(name)
     if not bare or _is_word(bare):

@@ -10,21 +10,37 @@ UNKNOWN = "[unknown]"
 """The symbol of code that has no name; perf spells it so."""
 
 _POOL = re.compile(
-    r"""(?:(?<![a-z])|(?=[A-Z]))(?:
-        (?i:threads?|workers?|pool|exec|executors?|dispatcher|scheduler|scheduling|epoll|elastic|parallel
-        |event-?loop(?:group)?|event-?queue|acceptor|poller|consumer|producer|fetcher|utility|context-global)
+    r"""(?:
+        (?i:threads?|workers?|executors?|dispatcher|scheduler|scheduling|event-?loop(?:group)?|event-?queue)
+        |(?i:acceptor|poller|consumer|producer|fetcher|(?:thread|worker)pool|context-global|utility)
+        |(?:(?<![a-z])|(?=[A-Z]))(?i:pool|exec|epoll|elastic|parallel)
         |Process|Timer
     )$""",
     re.VERBOSE,
 )
 """Words that threads and processes of a pool are called by, before their numbers."""
 
-_NUMBERS = re.compile(r"(?P<name>\[?[^\[\]/#]*?[^\[\]/#\d-])(?:[-#]\d+)+(?P<end>\]?)")
+_POOLED = re.compile(r"(?P<name>\[?[^\[\]/#]*?[^\[\]/#\d-])(?:[-#]\d+)+(?P<end>\]?)")
+_without_task_number = cut(
+    (r"^([\w.:+]+(?:-[\w.:+]+)*?)-\d{4,}/\d{4,}$", r"\1"),
+    (
+        r"^(java|node|python[\d.]*|ruby|perl|php|php-fpm|dotnet|beam\.smp|nginx|postgres)-\d{4,}$",
+        r"\1",
+    ),
+    (r"^(qtp)\d{5,}(?:-\d+)?$", r"\1"),
+    (r"^(kworker)/.+$", r"\1"),
+    (r"^(irq)/\d+-(?=\w)", r"\1/"),
+    (r"^CPU \d+/KVM$", "CPU/KVM"),
+    (r"^(Thread)-\d+ (?=\()", r"\1 "),
+    (r"^(GC Thread|G1 (?:Conc|Refine))#\d+$", r"\1"),
+    (r"^(swapper|ksoftirqd|migration|cpuhp|watchdog|idle_inject|rcuo[ps])/\d+$", r"\1"),
+)
 
 
 def _without_thread_number(name: str) -> str:
-    """Return the name of a pool's thread without its numbers; sha-256 and iso-8859-1 are no threads."""
-    match = _NUMBERS.fullmatch(name)
+    """Return the name of a thread or process without its numbers; sha-256 and iso-8859-1 are none."""
+    name = _without_task_number(name)
+    match = _POOLED.fullmatch(name)
     return match["name"] + match["end"] if match and _POOL.search(match["name"]) else name
 
 
@@ -93,31 +109,10 @@ SYSTEM: tuple[NameRule, ...] = (
     NameRule(
         "numbered-thread",
         "any",
-        # the numbers of a process and its thread behind its name, and those of the kernel's threads
-        ("-", "/", "#"),
-        cut(
-            (r"^([\w.:+]+(?:-[\w.:+]+)*?)-\d{4,}/\d{4,}$", r"\1"),
-            (
-                r"^(java|node|python[\d.]*|ruby|perl|php|php-fpm|dotnet|beam\.smp|nginx|postgres)-\d{4,}$",
-                r"\1",
-            ),
-            (r"^(qtp)\d{5,}(?:-\d+)?$", r"\1"),
-            (r"^(kworker)/.+$", r"\1"),
-            (r"^(irq)/\d+-(?=\w)", r"\1/"),
-            (r"^CPU \d+/KVM$", "CPU/KVM"),
-            (r"^(Thread)-\d+ (?=\()", r"\1 "),
-            (r"^(GC Thread|G1 (?:Conc|Refine))#\d+$", r"\1"),
-            (r"^(swapper|ksoftirqd|migration|cpuhp|watchdog|idle_inject|rcuo[ps])/\d+$", r"\1"),
-        ),
-        sign=r"-\d{4}|^qtp\d{5}|^kworker/|^\w+/\d|^Thread-\d|^CPU \d|^G[C1] \w+#\d",
-    ),
-    NameRule(
-        "pool",
-        "any",
-        # the numbers of a pool and its thread behind a word for threads: http-nio-8080-exec-3
-        ("-", "#"),
+        # the numbers behind a word for threads or programs, and those of the kernel's threads
+        ("-", "/", "#", "qtp"),
         _without_thread_number,
-        sign=r"[-#]\d+\]?$",
+        sign=r"[-#]\d+\]?$|^qtp\d{5}|^kworker/|^\w+/\d|^Thread-\d|^CPU \d|-\d{4,}/\d",
     ),
     NameRule(
         "line",

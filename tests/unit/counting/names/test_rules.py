@@ -528,6 +528,8 @@ SYSTEM = {
     "kafka-producer-network-thread | producer-1": "kafka-producer-network-thread | producer",
     "ForkJoinPool-1-worker-3": "ForkJoinPool",
     "[worker-3]": "[worker]",
+    "celeryworker-12": "celeryworker",
+    "qtp1234567890": "qtp",
     "[pool-1-thread-3 tid=4711]": "[pool-thread]",
     "[grpc-default-executor-12 tid=4711]": "[grpc-default-executor]",
     "http-nio-8080-exec-3": "http-nio-8080-exec",

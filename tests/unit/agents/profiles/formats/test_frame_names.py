@@ -77,6 +77,7 @@ from agents.profiles.formats.frame_names import is_assigned, is_frame_name
         "bound fetch",
         "do_syscall_64_[k]",
         "virtual thunk to A::f()",
+        "thread (0x7F5A2B1C): AnyIO worker thread",
         "HRESULT shop::Open(void)",
     ],
 )
