@@ -8,8 +8,8 @@ from pipeline.counting.names.brackets import outline
 from pipeline.counting.names.rule import NameRule, cut
 
 _GO_PACKAGES = (
-    "bufio|bytes|cmp|context|errors|flag|fmt|io|iter|log|maps|net|os|plugin|reflect|runtime|slices|sort"
-    "|strconv|strings|sync|syscall|testing|time|unique|unsafe|weak|main"
+    "bufio|bytes|cmp|context|errors|expvar|flag|fmt|io|iter|log|maps|net|os|plugin|reflect|regexp|runtime|slices"
+    "|sort|strconv|strings|sync|syscall|testing|time|unicode|unique|unsafe|weak|main"
 )
 """Packages of Go without a slash in their path, by which its names differ from Python's."""
 
@@ -39,6 +39,24 @@ def _without_go_closure(name: str) -> str:
     if not found or not _GO_ONLY.search(name) or found[1].endswith(")"):
         return name
     return found[1] if "." in found[1].rpartition("/")[2] else name
+
+
+_GO_SHAPE = "[go.shape."
+
+
+def _without_go_types(name: str) -> str:
+    """Return a name with dots for the types of generic functions, which may hold brackets themselves."""
+    start = name.find(_GO_SHAPE)
+    while start >= 0:
+        depth, end = 1, start + 1
+        while depth and end < len(name):
+            depth += {"[": 1, "]": -1}.get(name[end], 0)
+            end += 1
+        if depth or (name[end:] and name[end] not in ".)"):
+            return name
+        name = f"{name[:start]}[...]{name[end:]}"
+        start = name.find(_GO_SHAPE)
+    return name
 
 
 _RUST_ESCAPES = {
@@ -203,8 +221,8 @@ NATIVE: tuple[NameRule, ...] = (
         "go-shape",
         "Go",
         # the types of a generic function, which Go itself shortens to [...]
-        ("[go.shape.",),
-        cut((r"\[go\.shape\.[^()]*\](?=[.)]|$)", "[...]")),
+        (_GO_SHAPE,),
+        _without_go_types,
     ),
     NameRule(
         "rust-escape",

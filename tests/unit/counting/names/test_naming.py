@@ -116,6 +116,11 @@ def test_a_name_that_was_cut_or_is_too_long_stays() -> None:
         "caml" + "A_" * 2000,
         "<a as " * 600,
         "$Proxy1$$Lambda$1/" * 200,
+        "main.f[go.shape." * 250 + "]" * 250,
+        "main.f[go.shape.int]." * 190,
+        "caml" + "A__1_2" * 600,
+        "a-12ab34cd" * 400 + ".js",
+        "x.js?" + "v=1" * 1300,
     ],
     ids=lambda name: name[:8],
 )
