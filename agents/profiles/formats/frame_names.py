@@ -15,7 +15,7 @@ _LONGEST = 1000
 _ENCLOSED = re.compile(
     r"\s*\([^()]*\)|(?:process \d+:)?\"[^\"]*\"|(?<!operator)<[^<>]*>|\[[^\[\]]*\]|\{[^{}]*\}|`[^`']*'"
 )
-_NO_NAME = re.compile(r"[\s{}\"]|(?<!operator)(?<!operator<)<|&#?\w+$")
+_NO_NAME = re.compile(r"[\s{}\"]|(?<!operator)(?<!operator<)<|(?<!operator),|&#?\w+$")
 """Outside brackets: words, code, and HTML before its semicolon."""
 
 _ASSIGNED = re.compile(r"\w=[\w/%$.~-]")
@@ -30,8 +30,8 @@ _TAGGED = re.compile(
 )
 """What V8 puts before a function in its map files, and the function."""
 
-_POSITION = re.compile(r"(?<=\S) (?:\S*[/\\]\S*|node:\S+|[\w.<>-]+\.\w{1,5}):-?\d+(?::\w+)?$")
-"""The file and line that V8 and phpspy put behind a function's name."""
+_POSITION = re.compile(r"(?<=\S) (?:at )?(?:\S*[/\\]\S*|node:\S+|[\w.<>-]+\.\w{1,5}|<\w+>):-?\d+(?::\w+)?$")
+"""The file and line that V8, phpspy and Julia put behind a function's name."""
 
 _QUALIFIERS = re.compile(
     r"(?:(?<=\))(?: (?:const|volatile|noexcept|async|throws|rethrows|&&?))+(?: ->.*)?|(?<=\)) ->.*"
@@ -43,8 +43,9 @@ _QUALIFIERS = re.compile(
 _PHRASE = re.compile(
     r"(?:block|rescue|ensure) (?:\(\d+ levels\) )?in |(?:implicit )?closure #\d+ (?:.*? )??in "
     r"|(?:anonymous )?fn/\d+ in |(?:non-)?virtual thunk to |covariant return thunk to |guard variable for "
-    r"|thread-local (?:wrapper|initialization) routine for |merged |specialized |bound |async "
-    r"|partial apply (?:forwarder )?for |protocol witness for |(?:[a-z-]+ )*specialization <.*> of "
+    r"|@(?:non)?objc |thread-local (?:wrapper|initialization) routine for |merged |specialized "
+    r"|function (?=[<'])|bound |async |partial apply (?:forwarder )?for |protocol witness for "
+    r"|(?:[a-z-]+ )*specialization <.*> of "
     r"|\(\d+\) (?:suspend|await) resume partial function for "
 )
 _OPERATOR = re.compile(r"\boperator (?:(?:unsigned|signed|long|short) )*(?=[A-Za-z_])")
@@ -99,7 +100,7 @@ def _bare(name: str) -> str:
     bare, before = name, ""
     while bare != before:
         bare, before = _ENCLOSED.sub("", bare), bare
-    return bare.strip()
+    return bare.lstrip()
 
 
 def _is_word(bare: str) -> bool:
