@@ -9,6 +9,9 @@ from pipeline.counting.names.rule import NameRule, cut
 UNKNOWN = "[unknown]"
 """The symbol of code that has no name; perf spells it so."""
 
+_DOMAIN = r"(?:com|net|org|io|dev|local|lan|svc|example|test):"
+"""Ends of a host's name, whose port is no line."""
+
 _POOL = re.compile(
     r"""(?:
         (?i:threads?|workers?|executors?|dispatcher|scheduler|scheduling|event-?loop(?:group)?|event-?queue)
@@ -120,7 +123,7 @@ SYSTEM: tuple[NameRule, ...] = (
         # line numbers after a source file
         (":", "("),
         cut(
-            (r"(?<=[\w/])(\.[a-zA-Z]\w{0,5}):\d+(?::\d+)?(?=[\])}]*$)", r"\1"),
+            (rf"(?<=[\w/])(\.(?!{_DOMAIN})[a-zA-Z]\w{{0,5}}):\d+(?::\d+)?(?=[\])}}]*$)", r"\1"),
             (r"(\.php)\(\d+\)(?=[ :}]|$)", r"\1"),
             (r"(\(eval at [^()]*):\d+\)(?::\d+)?", r"\1)"),
         ),

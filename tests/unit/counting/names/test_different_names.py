@@ -104,6 +104,14 @@ PAIRS = (
     ("Table[20240101]", "Table[20240202]"),
     ("stats::mode.2", "stats::mode.3"),
     ("node-18", "node-20"),
+    ("GET http://api.shop.com:8080", "GET http://api.shop.com:9090"),
+    ("shop.core$eval2.invoke", "shop.core$eval3.invoke"),
+    ("level_[2]", "level_[3]"),
+    ("task-1", "task-2"),
+    ("aes-128-worker-1", "aes-256-worker-1"),
+    ("com.acme.Script1.run", "com.acme.Script2.run"),
+    ("sha@256", "sha@512"),
+    ("api@REST_1.0", "api@REST_2.0"),
 )
 """Names from the practice of a language, whose numbers or words look like what a rule takes away."""
 
