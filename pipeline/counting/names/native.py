@@ -130,7 +130,7 @@ _COPIES = (
 
 _STAMPS = (
     re.compile(r"^(Precompiled_\w+?)_\d{3,}(?:_anonymous_closure_\d{3,})*$"),
-    re.compile(r"^((?:julia|jfptr|japi1|jlsys|jlplt|gfptr)_.+)_\d+$"),
+    re.compile(r"^((?:julia|jfptr|japi1|jlsys|jlplt|gfptr)_(?:(?!\.clone_).)+)_\d+(?:\.clone_\d+)?$"),
     re.compile(r"^(caml[A-Z]\w*?(?:__|\.)\w+)_\d+(?:_code)?$"),
 )
 _LIBRARY_KEY = re.compile(r"(?:(?<=\W)|^)(_[A-Za-z]\w*)@\d{5,}(?=\W|_|$)")
