@@ -12,8 +12,8 @@ from statistics import median
 
 import numpy as np
 
-from agents.experiments.benchmarks.entries import PROCESSORS
-from agents.experiments.benchmarks.results import COMMIT_ID, BenchmarkRun, Labels, Measurement
+from agents.experiments.benchmarks.entries import PACKAGE, PROCESSORS
+from agents.experiments.benchmarks.results import BenchmarkRun, Labels, Measurement, Remark, without_ids
 from agents.experiments.benchmarks.units import Better, unit_of
 from pipeline.files.listing import listed
 from pipeline.model import FloatArray
@@ -186,7 +186,7 @@ def _environment(path: Path, *, numbered: bool = False) -> str:
 
 
 def _environment_of(part: str, *, numbered: bool) -> str:
-    words = ["", *_SEPARATOR.split(COMMIT_ID.sub("", part)), ""]
+    words = ["", *_SEPARATOR.split(without_ids(part)), ""]
     is_counter = [bool(_COUNTER.fullmatch(word)) for word in words]
     return "-".join(
         word
@@ -296,6 +296,7 @@ def changed_labels(series: Sequence[BenchmarkSeries]) -> list[str]:
 def _check_labels(runs: Sequence[BenchmarkRun], across: Collection[str]) -> None:
     names = {name for run in runs for item in run.results.measurements for name, _ in item.labels}
     names |= {"file", "format", "statistic"}
+    names |= {PACKAGE for run in runs if Remark.REPETITIONS in run.results.remarks}
     for name in across:
         if name not in names:
             raise ConfigError(f"--across {name}: no result has this label, but {listed(sorted(names), name)}")

@@ -350,6 +350,7 @@ LABELS: Mapping[str, tuple[str, list[Labelled], RunFacts]] = {
                 {
                     "node": "ci",
                     "project": "shop",
+                    "branch": "main",
                     "python_version": "3.14.0",
                     "python_build": "main Oct 7",
                     "cpu.brand_raw": "EPYC",
@@ -757,6 +758,12 @@ def test_a_report_that_is_not_read_is_named_with_what_is(text: str, tool: str | 
         ("defaced2", "defaced2"),
         ("xdeadbee", ""),
         ("v1.2-3-g0f3c2a9-dirty", "0f3c2a9"),
+        ("3f2504e0-4f89-41d3-9a0c-0305e82c3301", ""),
+        ("3f2504e0-4f89-41d3-9a0c-0305e82c3301-0f3c2a9", "0f3c2a9"),
+        ("3f2504e04f8941d39a0c0305e82c3301_0f3c2a9", "0f3c2a9"),
+        ("0f3c2a9-4f89-41d3", "0f3c2a9"),
+        ("0f3c2a9" * 7, ""),  # 49 digits
+        ("0f3c2a9b" * 8, "0f3c2a9b" * 8),
         (None, ""),
     ],
 )
