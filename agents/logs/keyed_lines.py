@@ -21,12 +21,14 @@ _KEYS: Mapping[str, Sequence[str]] = {
         "started_at requestTime EdgeStartTimestamp timeStamp t",
         "request": "request req",
         "method": "request_method method http_method RequestMethod httpMethod httpRequest.requestMethod "
-        "http.request.method request.method req.method ClientRequestMethod properties.httpMethod",
+        "http.request.method request.method req.method ClientRequestMethod properties.httpMethod Method "
+        "payload.method",
         "target": "request_uri uri path url RequestPath httpRequest.requestUrl url.path request.uri req.url "
-        "ClientRequestURI ClientRequestPath properties.requestUri",
+        "ClientRequestURI ClientRequestPath properties.requestUri httpRequest.path Path payload.path",
         "status": "status_code response_code StatusCode statusCode DownstreamStatus status response "
         "httpRequest.status http.response.status_code response.status res.statusCode EdgeResponseStatus "
-        "properties.httpStatus properties.httpStatusCode",
+        "properties.httpStatus properties.httpStatusCode httpResponse.status payload.status",
+        "id": "reqId req_id requestId request_id req.id request.id",
     }.items()
 }
 """Keys of what a line says; the first one that a line has counts. A dot leads into an object."""
@@ -57,6 +59,7 @@ _DURATIONS = (
     _field("duration", "ms", "response_flags"),  # Envoy, Istio
     _field("duration", "s", "request", "resp_headers", is_decimal=True),  # Caddy
     _field("responseTime", "ms", "req", "res"),  # pino-http
+    _field("responseTime", "ms", "reqId", "res"),  # Fastify
     _field("httpRequest.latency", ""),  # Google's load balancers, a text with a unit
     _field("event.duration", "ns"),  # Elastic Common Schema
     _field("latencies.request", "ms"),  # Kong
@@ -91,7 +94,19 @@ _NAMED = re.compile(
 )
 """Keys of durations with the unit at their end; other prefixes, such as ``db_``, name parts of a request."""
 
+PART = ("", "", "", "")
+"""Fields of a line that tells a part of a request, which another line counts."""
+
 _MOST_SHAPES = 1000
+_MOST_BEGUN = 10_000
+
+_PROCESS = ("hostname", "pid")
+"""Keys of the process within which the id of a request is unique."""
+
+_PART_LOGGERS = re.compile(r"http\.(?!log\.access)")
+"""Caddy's loggers of what happens within a request; its access log has the request once more."""
+
+_HTTP_STATUS = re.compile(r"[1-5]\d\d")
 
 _Path = tuple[str, ...]
 
@@ -106,6 +121,10 @@ class _Shape:
 
 class KeyedLines:
     """Parser of lines.
+
+    Some frameworks write a line when a request begins and another one when it ends (django-structlog,
+    Fastify, bunyan). Once a line of a request with a status or a duration has been seen, lines without both
+    are parts. Where the last line does not name the request, its id does.
 
     Args:
         read: Returns the values of a line by their keys, None if it is no such line.
@@ -127,9 +146,11 @@ class KeyedLines:
         self._duration_key = keys.get("duration", "")
         self._has_given_unit = bool(unit)
         self._shapes: dict[tuple[str, ...], _Shape] = {}
+        self._has_ends = False  # whether a line of a request had a status or a duration
+        self._begun: dict[tuple[str, ...], str] = {}  # request by its id
 
     def __call__(self, text: str) -> tuple[str, str, str, str] | None:
-        """Return the fields of a line, None if it is no such line."""
+        """Return the fields of a line, PART if another line counts its request, None if it has none."""
         line = self._read(text)
         if line is None:
             return None
@@ -145,12 +166,32 @@ class KeyedLines:
             if target
             else _value(line, paths["request"])
         )
-        if not (time and request):
-            return None
-        status = _value(line, paths["status"])
+        status = _value(line, paths["status"]) or _http_status(line.get("code"))
         if status[3:4] in (".", " "):  # 200.0 and 200 OK, as some frameworks write it
             status = status[:3]
-        return time, request, status, self._duration(line, shape.durations)
+        duration = self._duration(line, shape.durations)
+        is_end = bool(status and not status[0].isalpha()) or bool(duration)
+        id_ = _value(line, paths["id"])
+        if id_ and (is_end or request):
+            request = self._joined((id_, *(str(line.get(key)) for key in _PROCESS)), request, is_end=is_end)
+        if not (time and request):
+            return None
+        self._has_ends = self._has_ends or is_end
+        logger = line.get("logger")
+        is_within = isinstance(logger, str) and _PART_LOGGERS.match(logger)
+        if is_within or (self._has_ends and not is_end):
+            return PART
+        return time, request, status, duration
+
+    def _joined(self, id_: tuple[str, ...], request: str, *, is_end: bool) -> str:
+        """Return the request of a line, or that of the line which began it."""
+        if is_end:
+            begun = self._begun.pop(id_, "")
+            return request or begun
+        if len(self._begun) >= _MOST_BEGUN:
+            del self._begun[next(iter(self._begun))]
+        self._begun[id_] = request
+        return request
 
     def explain(self, text: str) -> str:
         """Return what a line lacks that could not be read, and what to give."""
@@ -221,6 +262,11 @@ def _member(line: Any, path: _Path) -> Any:
     for key in path:
         line = line.get(key) if isinstance(line, dict) else None
     return line
+
+
+def _http_status(value: object) -> str:
+    """Return a status such as django-structlog's ``code``; empty for any other code."""
+    return str(value) if _HTTP_STATUS.fullmatch(str(value)) else ""
 
 
 def _value(line: Mapping[str, Any], paths: tuple[_Path, ...]) -> str:

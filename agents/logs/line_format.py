@@ -15,13 +15,13 @@ from typing import Any
 
 from agents.logs.duration import unit_of_word
 from agents.logs.foreign_lines import explain_line
-from agents.logs.keyed_lines import KeyedLines, read_object
+from agents.logs.keyed_lines import PART, KeyedLines, read_object
 from agents.logs.logfmt import logfmt_pairs, ltsv_pairs
 from agents.logs.notations import COMMON, LIST, NOTATIONS, QUOTED, SERVERS, UNREADABLE, Notation
 from agents.logs.w3c_lines import NOTHING, W3cLines
 from pipeline.model.errors import ConfigError
 
-__all__ = ["NAMES", "NOTHING", "Fields", "LineFormat", "Parse", "line_format", "typical_line"]
+__all__ = ["NAMES", "NOTHING", "PART", "Fields", "LineFormat", "Parse", "line_format", "typical_line"]
 
 Fields = tuple[str, str, str, str]
 """Texts of time, request (method and target), status and duration; empty where the line has none."""
@@ -34,6 +34,7 @@ _NOTHING = ("", "")
 _CSV_LIST = r"(?>[^ ,]*(?:(?:, | : )[^ ,]*)*)"
 """Pattern of a list where commas without a space separate the variables."""
 
+_MOST_REST = 40
 _MOST_TRIED = 100
 """Lines at the beginning of a log that show its format."""
 
@@ -43,13 +44,14 @@ class LineFormat:
     """A format: ``parse`` returns a line's fields, None if the line does not match.
 
     ``duration_unit`` is that of durations which are numbers alone; empty if it is not known. ``explain``
-    returns what a line that does not match is, or lacks, and what to give.
+    returns what a line that does not match is, or lacks, and what to give. ``remarks`` say what is not read.
     """
 
     name: str
     parse: Parse
     duration_unit: str = ""
     explain: Callable[[str], str] = explain_line
+    remarks: tuple[str, ...] = ()
 
 
 def line_format(
@@ -74,7 +76,7 @@ def line_format(
         raise ConfigError(f"--key: is of the formats {', '.join(_KEYED)} alone")
     if name == "w3c":
         return LineFormat(name, W3cLines(duration_unit), duration_unit)
-    format_ = _server_format(name) if name else _custom(text)
+    format_ = _server_format(name, first_line) if name else _custom(text)
     return replace(format_, duration_unit=duration_unit or format_.duration_unit)
 
 
@@ -107,10 +109,18 @@ def _recognised(line: str) -> str:
     return next(matching, "ltsv" if ltsv_pairs(line) else "logfmt" if logfmt_pairs(line) else "")
 
 
-def _server_format(name: str) -> LineFormat:
+def _server_format(name: str, first_line: str) -> LineFormat:
     pattern, unit = SERVERS.get(name, (COMMON, ""))
     compiled = re.compile(pattern)
-    return LineFormat(name, _by_groups(compiled, set(compiled.groupindex)), unit)
+    rest = "" if name in SERVERS else _rest(first_line)
+    remarks = (f"what follows in a line, such as {rest!r}, is not read: --format names it",) if rest else ()
+    return LineFormat(name, _by_groups(compiled, set(compiled.groupindex)), unit, remarks=remarks)
+
+
+def _rest(line: str) -> str:
+    """Return what a line has after the fields of the combined format, such as a duration."""
+    match = re.match(rf'{COMMON} (?:\d+|-)(?: "{QUOTED}" "{QUOTED}")?(.*)', line)
+    return match[match.re.groups].strip()[:_MOST_REST] if match else ""
 
 
 _WORD = re.compile(r" ?([a-zµμ]+)")

@@ -13,7 +13,7 @@ import orjson
 import xxhash
 
 from agents.logs.duration import NoDuration, read_duration
-from agents.logs.line_format import NOTHING, LineFormat
+from agents.logs.line_format import NOTHING, PART, LineFormat
 from agents.logs.log_time import log_time
 from agents.logs.omissions import ZERO_BUCKET, Omissions
 from agents.logs.request_type import NO_ROUTE, RequestTypes, folded_paths
@@ -171,6 +171,9 @@ class RequestTally:
                 continue
             if fields is NOTHING:
                 continue
+            if fields is PART:
+                self.omissions.parts += 1
+                continue
             time, request, status, duration = fields
             period = times.get(time)
             if period is None and (period := self._period(time, latest_s)) is None:
@@ -240,7 +243,7 @@ class RequestTally:
     def summary(self) -> str:
         """Return one line on the requests that were counted, and on what was left out."""
         counts = f"{self.requests:,} requests of {len(self._seen)} types in {self.lines:,} lines"
-        return "; ".join((counts, *self.omissions.clauses()))
+        return "; ".join((counts, *self.omissions.clauses(), *self._format.remarks))
 
     def _period(self, time: str, latest_s: float) -> int | None:
         try:
