@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 
 from pipeline.backtest.seriesfile.content import Content
 from pipeline.backtest.seriesfile.influx_csv import is_influx_csv, read_influx_csv
@@ -15,6 +16,9 @@ from pipeline.model.clock import from_iso, has_date_digits
 from pipeline.model.errors import ConfigError, InvalidMessage
 
 _DELIMITERS = ("\t", ";", ",")
+_EXCEL_HINT = re.compile(r"sep=([\t;,|])\r?\n")
+"""First line by which some programs tell Excel what stands between cells."""
+
 _Rows = list[list[str]]
 
 
@@ -28,8 +32,11 @@ def read_delimited(content: Content) -> Table:
         ConfigError: the file, and the line where it is no UTF-8 text or no CSV.
     """
     text = content.text()
-    delimiter = _delimiter(text)
+    excel = _EXCEL_HINT.match(text)
+    delimiter = excel[1] if excel else _delimiter(text)
     rows, lines = _rows(content.name, text, delimiter)
+    if excel:
+        rows[0] = []
     first = next((index for index, row in enumerate(rows) if row), None)
     if first is None:
         raise ConfigError(f"{content.name}: empty")

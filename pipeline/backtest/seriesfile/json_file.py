@@ -176,10 +176,15 @@ def _selector(labels: Mapping[str, str], service: str) -> str:
     return f"{name}{{{matchers}}}" if matchers else name or "value"
 
 
-def _influx(value: Any) -> None:
-    """Refuse an answer of InfluxDB, whose CSV is read."""
+def _foreign(value: Any) -> None:
+    """Refuse what other programs export, of which something else is read."""
     if isinstance(value, dict) and isinstance(value.get("results"), list):
         raise WrongShape("an answer of InfluxDB; ask for CSV (Accept: application/csv)")
+    first = value[0] if isinstance(value, list) and value else value
+    if isinstance(first, dict) and {"metric", "values", "timestamps"} <= first.keys():
+        raise WrongShape("an export of VictoriaMetrics; ask for query_range")
+    if isinstance(value, list) and isinstance(first, dict) and {"status", "data"} <= first.keys():
+        raise WrongShape("several answers of Prometheus; give each one by itself")
 
 
 def _graphite(value: Any) -> Shaped | None:
@@ -264,7 +269,7 @@ def _pairs_of(value: Any) -> list[tuple[Any, Any]] | None:
 
 SHAPES: Sequence[Callable[[Any], Shaped | None]] = (
     _prometheus,
-    _influx,
+    _foreign,
     _graphite,
     _object_of_columns,
     _records,

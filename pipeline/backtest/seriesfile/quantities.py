@@ -79,9 +79,12 @@ class _Part:
 
     @property
     def shape(self) -> str:
-        """The number with 0 for every digit, but z for a leading 0, which begins no group of thousands."""
+        """The number with 0 for every digit, but z for a first one that begins no group of thousands.
+
+        That is a 0, and any digit before an exponent.
+        """
         shape = self.number.translate(_SHAPE)
-        return f"z{shape[1:]}" if self.number[0] == "0" else shape
+        return f"z{shape[1:]}" if shape[0] == "0" and (self.number[0] == "0" or self.exponent) else shape
 
 
 @dataclass(frozen=True, slots=True)

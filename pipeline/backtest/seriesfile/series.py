@@ -199,7 +199,7 @@ def _quantities(table: Table, column: str, series_of: IntArray, missing: bool) -
 def _mark(table: Table, column: str) -> str:
     """Return what stands before decimals in a column, "." or ","; empty if it does not tell."""
     cells = table.cells[column]
-    if column == "timestamp" or isinstance(cells, np.ndarray):
+    if isinstance(cells, np.ndarray):
         return ""
     return decimal_mark([cell for cell in cells if cell.strip().lower() not in MISSING])
 

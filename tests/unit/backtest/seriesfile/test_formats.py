@@ -186,6 +186,7 @@ SEMICOLONS = {
     "another series": ("t;a;b", "999;0,5 1.002;0,7", [999, 1002], "points between thousands"),
     "another series with points": ("t;a;b", "999;0.5 1.002;0.7", [999, 1.002], ""),
     "a column that is left out": ("t;value;load", "999;0,5 1.002;0,7", [999, 1002], "decimals as in load"),
+    "exponents": ("t;value", "1.234e3 9.990e2", [1234, 999], ""),
     "such a column with points": ("t;value;load", "999;0.5 1.002;0.7", [999, 1.002], "decimals as in load"),
 }
 
@@ -209,6 +210,13 @@ EITHER = {
     "a single column": ("999\n1.002\n998\n", "point"),
     "with a unit": ("timestamp;value\n1;999 ms\n2;1.002 ms\n", "point"),
 }
+
+
+def test_times_tell_what_stands_before_decimals(tmp_path: Path) -> None:
+    content = f"time;v\n{T0},5;1.234\n{T0 + 1},5;999\n".encode()
+    (series,), note = read(tmp_path, "s", content)
+    assert series.values.tolist() == [1234, 999]
+    assert "value: decimals as in timestamp" in note
 
 
 @pytest.mark.parametrize(("content", "mark"), EITHER.values(), ids=EITHER.keys())
@@ -242,6 +250,7 @@ LAST_COLUMNS = {
     "an empty column": ("timestamp,a,b,\n1,1_000,2,\n2,3,4,\n", "2 columns as series"),
     "empty columns": ("timestamp,a,b,,,\n1,1_000,2,,,\n2,3,4,,,\n", "2 columns as series"),
     "rows alone": ("timestamp,a,b\n1,1_000,2,\n2,3,4\n", "2 columns as series"),
+    "a line for Excel": ("sep=;\r\ntimestamp;a;b\r\n1;1_000;2\r\n2;3;4\r\n", "2 columns as series"),
     "an index": (",timestamp,a,b\n0,1,1_000,2\n1,2,3,4\n", "without a column that has no name"),
 }
 
@@ -386,6 +395,14 @@ REFUSED = {
     "nothing": ("[]", "s: holds no point"),
     "times alone": (f"timestamp\n{T0}\n", "s: no column 'value'; it has timestamp"),
     "InfluxDB": ('{"results": [{"series": []}]}', "s: an answer of InfluxDB; ask for CSV"),
+    "several answers": (
+        '{"status": "success", "data": {}}\n{"status": "success", "data": {}}\n',
+        "s: several answers of Prometheus; give each one by itself",
+    ),
+    "VictoriaMetrics": (
+        '{"metric": {"__name__": "up"}, "values": [1], "timestamps": [1]}\n',
+        "s: an export of VictoriaMetrics; ask for query_range",
+    ),
     "Prometheus without data": (
         '{"status": "error", "error": "parse error"}',
         "s: an answer of Prometheus without data: parse error",
