@@ -13,6 +13,7 @@ _FOREIGN = (
         "a file of Kubernetes' containers (CRI): give what `kubectl logs NAME` prints, or cut -d' ' -f4-",
     ),
     (r"\[\s*\{", "a JSON array: write one object a line, as `jq -c '.[]'` does"),
+    (r'[^{"]{1,200}\{"', "JSON after other text: give each line from { on, as sed 's/^[^{]*//' prints it"),
     (r"[{\[](?:.*,)?\s*$", "JSON over several lines: write one object a line, as `jq -c '.[]'` does"),
     (r"\d{4}/\d\d/\d\d [\d:]+ \[\w+\] \d+#\d+:", "nginx' error log: give its access log"),
     (r"\[[A-Z][a-z]{2} [A-Z][a-z]{2} \d\d [\d:.]+ \d{4}\] \[", "Apache's error log: give its access log"),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from enum import IntEnum
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -97,6 +98,22 @@ _NAMED = re.compile(
 PART = ("", "", "", "")
 """Fields of a line that tells a part of a request, which another line counts."""
 
+
+class _Begun(NamedTuple):
+    """A request, and the first line that named it; a log's head is read twice."""
+
+    request: str
+    line: str
+
+
+class _Said(IntEnum):
+    """What a line says of the end of its request."""
+
+    NOTHING = 0
+    DURATION = 1
+    STATUS = 2
+
+
 _MOST_SHAPES = 1000
 _MOST_BEGUN = 10_000
 
@@ -123,8 +140,9 @@ class KeyedLines:
     """Parser of lines.
 
     Some frameworks write a line when a request begins and another one when it ends (django-structlog,
-    Fastify, bunyan). Once a line of a request with a status or a duration has been seen, lines without both
-    are parts. Where the last line does not name the request, its id does.
+    Fastify, bunyan), or name the request in every line within it. A line of a request counts if it says as
+    much of its end as any line before: a status, or else a duration, or else nothing, then once for each id.
+    Where the last line does not name the request, its id does.
 
     Args:
         read: Returns the values of a line by their keys, None if it is no such line.
@@ -146,8 +164,8 @@ class KeyedLines:
         self._duration_key = keys.get("duration", "")
         self._has_given_unit = bool(unit)
         self._shapes: dict[tuple[str, ...], _Shape] = {}
-        self._has_ends = False  # whether a line of a request had a status or a duration
-        self._begun: dict[tuple[str, ...], str] = {}  # request by its id
+        self._most_said = _Said.NOTHING  # of the end of a request, in any line so far
+        self._begun: dict[tuple[str, ...], _Begun] = {}  # by the id of the request
 
     def __call__(self, text: str) -> tuple[str, str, str, str] | None:
         """Return the fields of a line, PART if another line counts its request, None if it has none."""
@@ -170,28 +188,28 @@ class KeyedLines:
         if status[3:4] in (".", " "):  # 200.0 and 200 OK, as some frameworks write it
             status = status[:3]
         duration = self._duration(line, shape.durations)
-        is_end = bool(status and not status[0].isalpha()) or bool(duration)
-        id_ = _value(line, paths["id"])
-        if id_ and (is_end or request):
-            request = self._joined((id_, *(str(line.get(key)) for key in _PROCESS)), request, is_end=is_end)
+        said = _said(status, duration)
+        logger = line.get("logger")
+        is_part = isinstance(logger, str) and _PART_LOGGERS.match(logger) is not None
+        if id_ := _value(line, paths["id"]):
+            begun = self._begun_by((id_, *(str(line.get(name)) for name in _PROCESS)), request, text, said)
+            is_part = is_part or (not said and begun.request == request and begun.line != text)
+            request = request or (begun.request if said is _Said.STATUS else "")
         if not (time and request):
             return None
-        self._has_ends = self._has_ends or is_end
-        logger = line.get("logger")
-        is_within = isinstance(logger, str) and _PART_LOGGERS.match(logger)
-        if is_within or (self._has_ends and not is_end):
-            return PART
-        return time, request, status, duration
+        self._most_said = max(self._most_said, said)
+        return PART if is_part or said < self._most_said else (time, request, status, duration)
 
-    def _joined(self, id_: tuple[str, ...], request: str, *, is_end: bool) -> str:
-        """Return the request of a line, or that of the line which began it."""
-        if is_end:
-            begun = self._begun.pop(id_, "")
-            return request or begun
-        if len(self._begun) >= _MOST_BEGUN:
-            del self._begun[next(iter(self._begun))]
-        self._begun[id_] = request
-        return request
+    def _begun_by(self, key: tuple[str, ...], request: str, text: str, said: _Said) -> _Begun:
+        """Return the request that an earlier line of this id named, and forget it at its end."""
+        begun = self._begun.get(key, _Begun("", ""))
+        if said is _Said.STATUS:
+            self._begun.pop(key, None)
+        elif request and begun.request != request:
+            if len(self._begun) >= _MOST_BEGUN:
+                del self._begun[next(iter(self._begun))]
+            self._begun[key] = _Begun(request, text)
+        return begun
 
     def explain(self, text: str) -> str:
         """Return what a line lacks that could not be read, and what to give."""
@@ -236,6 +254,13 @@ class KeyedLines:
                 return text
             return f"{text} {field.unit}"
         return ""
+
+
+def _said(status: str, duration: str) -> _Said:
+    """Return what a line says of a request's end; words such as ``started`` are no status of HTTP."""
+    if status and not status[0].isalpha():
+        return _Said.STATUS
+    return _Said.DURATION if duration else _Said.NOTHING
 
 
 def read_object(text: str) -> Mapping[str, Any] | None:
