@@ -190,6 +190,9 @@ class KeyedLines:
         duration = self._duration(line, shape.durations)
         said = _said(status, duration)
         logger = line.get("logger")
+        if said is _Said.STATUS and time and request and logger is None and not self._begun:
+            self._most_said = said  # the usual line, quickly
+            return time, request, status, duration
         is_part = isinstance(logger, str) and _PART_LOGGERS.match(logger) is not None
         if id_ := _value(line, paths["id"]):
             begun = self._begun_by((id_, *(str(line.get(name)) for name in _PROCESS)), request, text, said)
