@@ -96,7 +96,7 @@ _NAMED = re.compile(
 """Keys of durations with the unit at their end; other prefixes, such as ``db_``, name parts of a request."""
 
 PART = ("", "", "", "")
-"""Fields of a line that tells a part of a request, which another line counts."""
+"""Fields of a line with a part of a request, which another line counts."""
 
 
 class _Begun(NamedTuple):

@@ -68,7 +68,7 @@ def backtest(
     ),
     service: str | None = option(help="Service of FILE to read, or that a file without services belongs to."),
     decimal: Literal["point", "comma"] | None = option(
-        help="What stands before decimals, where FILE does not tell, as by 999 and 1.002 between semicolons."
+        help="What stands before decimals, where FILE does not say, as by 999 and 1.002 between semicolons."
     ),
     names: Path | None = option(help="Names file: rules by which frames become symbols (default: all)."),
 ) -> int:

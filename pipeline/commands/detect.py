@@ -28,7 +28,7 @@ def detect(
         "FILE, or an error.",
     ),
     decimal: Literal["point", "comma"] | None = option(
-        help="What stands before decimals, where FILE does not tell, as by 999 and 1.002 between semicolons."
+        help="What stands before decimals, where FILE does not say, as by 999 and 1.002 between semicolons."
     ),
     as_json: bool = json_option("a series"),
 ) -> None:

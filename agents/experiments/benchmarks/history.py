@@ -222,19 +222,19 @@ def _leads_elsewhere(link: Path) -> bool:
 def _check_share(reading: RunsReading) -> None:
     """Raise a ConfigError if more than half of the files that are named like results hold none.
 
-    Names are alike that differ in ids of commits and numbers alone. So files that a tool writes beside its
+    Such names differ in ids of commits and numbers alone. So files that a tool writes beside its
     results do not count, and cut-off results do.
     """
     shapes = {_shape(run.path) for run in reading.runs if run.results.measurements}
     empty = {run.path for run in reading.runs} - {
         run.path for run in reading.runs if run.results.measurements
     }
-    alike = sorted(path for path in {*reading.unknown, *empty} if _shape(path) in shapes)
-    total = len(alike) + len({run.path for run in reading.runs} - empty)
-    if 2 * len(alike) > total:
+    without = sorted(path for path in {*reading.unknown, *empty} if _shape(path) in shapes)
+    total = len(without) + len({run.path for run in reading.runs} - empty)
+    if 2 * len(without) > total:
         raise ConfigError(
-            f"{len(alike):,} of {total:,} files that are named alike hold no results "
-            f"({listed([path.name for path in alike])}): what is left is no history"
+            f"{len(without):,} of {total:,} files that are named like results hold none "
+            f"({listed([path.name for path in without])}): what is left is no history"
         )
 
 

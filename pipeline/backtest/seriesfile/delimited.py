@@ -17,7 +17,7 @@ from pipeline.model.errors import ConfigError, InvalidMessage
 
 _DELIMITERS = ("\t", ";", ",")
 _EXCEL_HINT = re.compile(r"sep=([\t;,|])\r?\n")
-"""First line by which some programs tell Excel what stands between cells."""
+"""First line by which programs say to Excel what stands between cells."""
 
 _Rows = list[list[str]]
 

@@ -40,7 +40,7 @@ class WrongCell(SmidgenError):
 
 
 class EitherMark(WrongCell):
-    """The cells of a column do not tell what stands before decimals."""
+    """The cells of a column do not say what stands before decimals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Decimals:
     """What stands before decimals, as far as a file says it beside the column that is read.
 
     Attributes:
-        given: The mark that is certain, "." or ","; empty if the cells must tell.
+        given: The mark that is certain, "." or ","; empty if the cells must say.
         presumed: The mark of this kind of file where cells may have it or the other one.
         is_sure: Whether programs wrote the file: then ``presumed`` stands before thousands in no cell.
     """
@@ -145,7 +145,7 @@ def read_quantities(
 
 
 def decimal_mark(cells: Sequence[str]) -> str:
-    """Return what stands before decimals in a column, "." or ","; empty if its cells do not tell."""
+    """Return what stands before decimals in a column, "." or ","; empty if its cells do not say."""
     try:
         parts = [part for row, cell in enumerate(cells) if (part := _part(row, cell)) is not None]
         fitting = _fitting(cells, _first_rows({row: part.shape for row, part in enumerate(parts)}))

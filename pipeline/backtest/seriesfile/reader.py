@@ -38,7 +38,7 @@ def read_series(
             the last of them in the file, or none of the file.
         service: Whose series they are where the file does not say so; without it, unless ``plain``, its name
             is that of the file.
-        decimal: What stands before decimals; by default the cells, or else the kind of file, tell.
+        decimal: What stands before decimals; by default the cells, or else the kind of file, say.
         note: Called with one line that says what was assumed, if anything was.
 
     Raises:

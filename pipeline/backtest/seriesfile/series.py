@@ -197,7 +197,7 @@ def _quantities(table: Table, column: str, series_of: IntArray, missing: bool) -
 
 
 def _mark(table: Table, column: str) -> str:
-    """Return what stands before decimals in a column, "." or ","; empty if it does not tell."""
+    """Return what stands before decimals in a column, "." or ","; empty if it does not say."""
     cells = table.cells[column]
     if isinstance(cells, np.ndarray):
         return ""

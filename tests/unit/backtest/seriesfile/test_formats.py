@@ -192,7 +192,7 @@ SEMICOLONS = {
 
 
 @pytest.mark.parametrize(("names", "rows", "wanted", "said"), SEMICOLONS.values(), ids=SEMICOLONS.keys())
-def test_the_file_tells_what_stands_before_decimals(
+def test_the_file_says_what_stands_before_decimals(
     tmp_path: Path, names: str, rows: str, wanted: list[float], said: str
 ) -> None:
     lines = [f"{T0 + second};{row}" for second, row in enumerate(rows.split())]
@@ -212,7 +212,7 @@ EITHER = {
 }
 
 
-def test_times_tell_what_stands_before_decimals(tmp_path: Path) -> None:
+def test_times_say_what_stands_before_decimals(tmp_path: Path) -> None:
     content = f"time;v\n{T0},5;1.234\n{T0 + 1},5;999\n".encode()
     (series,), note = read(tmp_path, "s", content)
     assert series.values.tolist() == [1234, 999]

@@ -752,7 +752,7 @@ def test_files_that_are_named_like_results_and_hold_none(content: str, tmp_path:
         (tmp_path / f"{number}-{sha(number)}.txt").write_text(content)
     assert len(arrange(read_results([tmp_path]).runs).commits) == COMMITS // 2
     (tmp_path / f"{COMMITS - 1}-{sha(COMMITS - 1)}.txt").write_text(content)
-    with pytest.raises(ConfigError, match="13 of 24 files that are named alike hold no results"):
+    with pytest.raises(ConfigError, match="13 of 24 files that are named like results hold none"):
         read_results([tmp_path])
 
 
