@@ -44,7 +44,8 @@ class LineFormat:
     """A format: ``parse`` returns a line's fields, None if the line does not match.
 
     ``duration_unit`` is that of durations which are numbers alone; empty if it is not known. ``explain``
-    returns what a line that does not match is, or lacks, and what to give. ``remarks`` say what is not read.
+    returns what a line that does not match is, or lacks, and what to give. ``remarks`` say what is not read,
+    ``whole`` is the pattern of all fields of a line.
     """
 
     name: str
@@ -52,6 +53,7 @@ class LineFormat:
     duration_unit: str = ""
     explain: Callable[[str], str] = explain_line
     remarks: tuple[str, ...] = ()
+    whole: re.Pattern[str] | None = None
 
 
 def line_format(
@@ -76,8 +78,10 @@ def line_format(
         raise ConfigError(f"--key: is of the formats {', '.join(_KEYED)} alone")
     if name == "w3c":
         return LineFormat(name, W3cLines(duration_unit), duration_unit)
-    format_ = _server_format(name, first_line) if name else _custom(text)
-    return replace(format_, duration_unit=duration_unit or format_.duration_unit)
+    format_ = _server_format(name) if name else _custom(text)
+    rest = "" if name in SERVERS else _rest(first_line, format_)
+    remarks = (f"what follows in a line, such as {rest!r}, is not read: --format names it",) if rest else ()
+    return replace(format_, duration_unit=duration_unit or format_.duration_unit, remarks=remarks)
 
 
 def typical_line(head: Sequence[str]) -> str:
@@ -109,18 +113,19 @@ def _recognised(line: str) -> str:
     return next(matching, "ltsv" if ltsv_pairs(line) else "logfmt" if logfmt_pairs(line) else "")
 
 
-def _server_format(name: str, first_line: str) -> LineFormat:
+def _server_format(name: str) -> LineFormat:
     pattern, unit = SERVERS.get(name, (COMMON, ""))
     compiled = re.compile(pattern)
-    rest = "" if name in SERVERS else _rest(first_line)
-    remarks = (f"what follows in a line, such as {rest!r}, is not read: --format names it",) if rest else ()
-    return LineFormat(name, _by_groups(compiled, set(compiled.groupindex)), unit, remarks=remarks)
+    whole = (
+        compiled if name in SERVERS else re.compile(rf'{COMMON}(?: (?:\d+|-)(?: "{QUOTED}" "{QUOTED}")?)?')
+    )
+    return LineFormat(name, _by_groups(compiled, set(compiled.groupindex)), unit, whole=whole)
 
 
-def _rest(line: str) -> str:
-    """Return what a line has after the fields of the combined format, such as a duration."""
-    match = re.match(rf'{COMMON} (?:\d+|-)(?: "{QUOTED}" "{QUOTED}")?(.*)', line)
-    return match[match.re.groups].strip()[:_MOST_REST] if match else ""
+def _rest(line: str, format_: LineFormat) -> str:
+    """Return what a line has after the fields of its format, such as a duration; empty if nothing."""
+    match = format_.whole.match(line) if format_.whole else None
+    return line[match.end() :].strip()[:_MOST_REST] if match else ""
 
 
 _WORD = re.compile(r" ?([a-zµμ]+)")
@@ -176,7 +181,8 @@ def _custom(text: str) -> LineFormat:
     unit = notation.meanings[durations[0]][1] if durations else ""
     if notation.server == "apache" and (written_unit or _TOMCAT.search(text)):
         unit = written_unit
-    return LineFormat("custom", _by_groups(re.compile(pattern), seen - {""}), unit)
+    compiled = re.compile(pattern)
+    return LineFormat("custom", _by_groups(compiled, seen - {""}), unit, whole=compiled)
 
 
 def _content(notation: Notation, name: str, says: str, end: str) -> str:

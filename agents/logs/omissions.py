@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agents.logs.duration import NoDuration
@@ -24,6 +24,7 @@ class Omissions:
     """What was left out; requests of folded names and of durations are those of closed periods."""
 
     late: int = 0  # requests that came after their period was closed
+    remarks: Sequence[str] = ()  # on what a line has beyond its format
     parts: int = 0  # lines of requests that other lines count
     others: int = 0  # requests without a type of their own
     invalid: int = 0  # lines that could not be read
@@ -119,4 +120,5 @@ class Omissions:
             texts.append(f"{self.invalid:,} lines could not be read, the first: {named}{why}")
         if self.zone == "UTC":
             texts.append("times without an offset count as UTC: --time-zone names another")
+        texts += self.remarks
         return texts

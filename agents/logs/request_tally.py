@@ -106,11 +106,11 @@ class RequestTally:
         self._open_cells = 0
         self._parts: dict[int, int] = {}  # period → number of parts that other tallies sent
         self.lines = self.requests = 0
-        self.omissions = Omissions()
+        self.omissions = Omissions(remarks=format_.remarks)
 
     def use(self, format_: LineFormat) -> None:
         """Read the lines from now on in another format."""
-        self._format = format_
+        self._format, self.omissions.remarks = format_, format_.remarks
         self._buckets.clear()
 
     def state(self) -> TallyState:
@@ -169,10 +169,8 @@ class RequestTally:
                 if line and not line.isspace():
                     self.omissions.refuse(number, line)
                 continue
-            if fields is NOTHING:
-                continue
-            if fields is PART:
-                self.omissions.parts += 1
+            if fields is NOTHING or fields is PART:
+                self.omissions.parts += fields is PART
                 continue
             time, request, status, duration = fields
             period = times.get(time)
@@ -243,7 +241,7 @@ class RequestTally:
     def summary(self) -> str:
         """Return one line on the requests that were counted, and on what was left out."""
         counts = f"{self.requests:,} requests of {len(self._seen)} types in {self.lines:,} lines"
-        return "; ".join((counts, *self.omissions.clauses(), *self._format.remarks))
+        return "; ".join((counts, *self.omissions.clauses()))
 
     def _period(self, time: str, latest_s: float) -> int | None:
         try:

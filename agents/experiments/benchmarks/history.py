@@ -229,12 +229,13 @@ def _check_share(reading: RunsReading) -> None:
     empty = {run.path for run in reading.runs} - {
         run.path for run in reading.runs if run.results.measurements
     }
-    without = sorted(path for path in {*reading.unknown, *empty} if _shape(path) in shapes)
+    others = {*reading.unknown, *empty, *(path for paths in reading.foreign.values() for path in paths)}
+    without = sorted(path for path in others if _shape(path) in shapes)
     total = len(without) + len({run.path for run in reading.runs} - empty)
     if 2 * len(without) > total:
         raise ConfigError(
             f"{len(without):,} of {total:,} files that are named like results hold none "
-            f"({listed([path.name for path in without])}): what is left is no history"
+            f"({listed([path.name for path in without])}): the others are no history, unless given by name"
         )
 
 

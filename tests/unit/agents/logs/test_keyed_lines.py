@@ -194,6 +194,21 @@ def test_what_follows_the_combined_format_is_said(rest: str, said: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("end", "rest", "is_said"),
+    [
+        (' "$http_referer"', ' "-"', False),
+        (' "$http_referer"', ' "-" 0.012', True),
+        (' "$http_referer" $request_time', ' "-" 0.012', False),
+        (' "$http_referer" $request_time', ' "-" 0.012 0.010', True),
+    ],
+)
+def test_what_follows_a_configured_format_is_said(end: str, rest: str, is_said: bool) -> None:
+    format_ = f'$remote_addr - - [$time_local] "$request" $status $body_bytes_sent{end}'
+    assert bool(line_format(format_, COMBINED + rest).remarks) == is_said
+    assert line_format(format_, "something else").remarks == ()
+
+
+@pytest.mark.parametrize(
     ("line", "why"),
     [
         ('[{"time": "2026-01-01T00:00:00Z", "path": "/x"}, {"time": 1}]', "a JSON array: write one object"),

@@ -732,6 +732,7 @@ def test_a_document_that_quotes_results_holds_none(name: str, text: str, is_resu
         ("bench: Mean +- std dev: 22.5 ms +- 0.2 ms\n", "pyperf"),
         ("```\nBenchmarkDotNet v0.13.12, Windows 11\n```\n", "BenchmarkDotNet"),
         ("Method;Job;Runtime;Mean\n", "BenchmarkDotNet"),
+        ('{"branch": {"slug": "main"}, "testbed": {"slug": "ci"}, "results": []}', "bencher.dev's report"),
         ("benchmark name                       samples       iterations    est run time\n", "Catch2"),
         ("Running 30s test @ http://localhost\n  2 threads\nRequests/sec: 700\n", "wrk"),
         ('{"metrics": {"http_req_duration": {"avg": 5}}, "root_group": {}}', "k6"),
