@@ -150,7 +150,7 @@ def watch(
         )
         if len(history.commits) > 1:
             title += f", ordered by {_BASES[history.order.basis]}"
-        if files := left_out.get("files"):
+        if files := len(reading.without_results):
             title += f"; without {counted(files, 'file')} that hold no results"
         print_table(_COLUMNS, [cells for row in shown for cells in _rows(*row)], title=title)
     return 1 if any(change.worse for change in changes) else 0

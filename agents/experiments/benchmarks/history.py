@@ -85,6 +85,18 @@ class RunsReading:
         """Number of files by what is said of them."""
         return Counter(remark for run in self.runs for remark in run.results.remarks)
 
+    @property
+    def without_results(self) -> list[Path]:
+        """Files without a result whose names are those of files with results, but for ids and numbers.
+
+        So files that a tool writes beside its results do not count, and results that were cut off do.
+        """
+        measured = {run.path for run in self.runs if run.results.measurements}
+        shapes = {_shape(path) for path in measured}
+        others = {*self.unknown, *(run.path for run in self.runs)} - measured
+        others |= {path for paths in self.foreign.values() for path in paths}
+        return sorted(path for path in others if _shape(path) in shapes)
+
 
 def read_results(
     paths: Sequence[Path], advance: Callable[[], object] = lambda: None, *, across: Collection[str] = ()
@@ -220,18 +232,9 @@ def _leads_elsewhere(link: Path) -> bool:
 
 
 def _check_share(reading: RunsReading) -> None:
-    """Raise a ConfigError if more than half of the files that are named like results hold none.
-
-    Such names differ in ids of commits and numbers alone. So files that a tool writes beside its
-    results do not count, and cut-off results do.
-    """
-    shapes = {_shape(run.path) for run in reading.runs if run.results.measurements}
-    empty = {run.path for run in reading.runs} - {
-        run.path for run in reading.runs if run.results.measurements
-    }
-    others = {*reading.unknown, *empty, *(path for paths in reading.foreign.values() for path in paths)}
-    without = sorted(path for path in others if _shape(path) in shapes)
-    total = len(without) + len({run.path for run in reading.runs} - empty)
+    """Raise a ConfigError if more than half of the files that are named like results hold none."""
+    without = reading.without_results
+    total = len({run.path for run in reading.runs if run.results.measurements}) + len(without)
     if 2 * len(without) > total:
         raise ConfigError(
             f"{len(without):,} of {total:,} files that are named like results hold none "

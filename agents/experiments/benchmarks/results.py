@@ -25,7 +25,10 @@ from pipeline.model.errors import ConfigError, InvalidMessage
 COMMIT_ID = re.compile(r"(?:(?<![0-9a-zA-Z])|(?<=-g))(?:[0-9a-f]{64}|[0-9a-f]{7,40})(?![0-9a-zA-Z])")
 """Id of a commit, also as git describe writes it: v1.2-3-g0f3c2a9; in texts without UUIDs."""
 
-UUID = re.compile(r"(?<![0-9a-zA-Z])[0-9a-f]{8}(?:-?[0-9a-f]{4}){3}-?[0-9a-f]{12}(?![0-9a-zA-Z])")
+UUID = re.compile(
+    r"(?<![0-9a-zA-Z])(?:[0-9a-f]{8}(?:-?[0-9a-f]{4}){3}-?[0-9a-f]{12}|[0-9A-F]{8}(?:-[0-9A-F]{4}){3}-[0-9A-F]{12})"
+    r"(?![0-9a-zA-Z])"
+)
 
 _PROSE = {".md", ".markdown", ".rst", ".adoc", ".org", ".tex", ".html", ".htm", ".ipynb", ".patch", ".diff"}
 _FENCES = ("```", "#!", "<!")

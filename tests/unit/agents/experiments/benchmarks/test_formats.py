@@ -762,6 +762,7 @@ def test_a_report_that_is_not_read_is_named_with_what_is(text: str, tool: str | 
         ("3f2504e0-4f89-41d3-9a0c-0305e82c3301", ""),
         ("3f2504e0-4f89-41d3-9a0c-0305e82c3301-0f3c2a9", "0f3c2a9"),
         ("3f2504e04f8941d39a0c0305e82c3301_0f3c2a9", "0f3c2a9"),
+        ("12345678-1234-1234-9A0C-0305E82C3301-0f3c2a9", "0f3c2a9"),
         ("0f3c2a9-4f89-41d3", "0f3c2a9"),
         ("0f3c2a9" * 7, ""),  # 49 digits
         ("0f3c2a9b" * 8, "0f3c2a9b" * 8),
