@@ -100,7 +100,7 @@ def compare_requests(
     if metrics is None and not names:
         raise click.UsageError("say what the metric is: --metrics FILE, or --metric NAME of the tables")
     sides = [RequestTable.read(path) for path in (old, new)]
-    extra = read_series(metrics, plain=True, note=print_note) if metrics else ()
+    extra = read_series(metrics, plain=True) if metrics else ()
     chosen = names or tuple(series.metric for series in extra)
     releases = {name: build_releases(sides, extra, name, chosen) for name in chosen}
     slower = slower_types(sides, alpha) if baseline else []
