@@ -250,7 +250,7 @@ def _explained(writer: _Writer, last: Last, reading: SeriesReading, increase: In
         return Taken(outcome="several_writers")
     is_fastest = rise is None or _pace(increase) >= _pace(rise.increase)
     writer.rise = _Rise(increase, last.value) if is_fastest else rise
-    is_sudden = not reading.start and rise is not None and _is_sudden(increase, rise.increase)
+    is_sudden = not reading.start and rise is not None and _is_sudden(increase, last, rise.increase)
     return Taken((fall, increase) if fall else (increase,), "sudden_rise" if is_sudden else "")
 
 
@@ -272,10 +272,14 @@ def _is_plausible(fall: Increase, last: Last, rise: _Rise | None) -> bool:
     return _size(fall.value) <= PLAUSIBLE_SHARE * _size(last.value)
 
 
-def _is_sudden(increase: Increase, fastest: Increase) -> bool:
-    """Return whether a rise is so fast that another process may have taken over, which counted more."""
-    pace = _pace(fastest)
-    return _size(increase.value) >= SUDDEN_COUNT and 0 < PLAUSIBLE_PACE * pace < _pace(increase)
+def _is_sudden(increase: Increase, last: Last, fastest: Increase) -> bool:
+    """Return whether a rise is so fast that another process may have taken over, which counted more.
+
+    A counter that did not rise in the last minutes has no pace: then a rise by more than all of its count is.
+    """
+    pace, count = _pace(fastest), _size(increase.value)
+    is_fast = _pace(increase) > PLAUSIBLE_PACE * pace if pace else count > _size(last.value)
+    return is_fast and count >= SUDDEN_COUNT
 
 
 def _is_multiple(start: float, granule: float) -> bool:

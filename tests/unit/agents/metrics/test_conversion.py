@@ -294,6 +294,13 @@ def test_a_rise_that_may_be_another_process_is_counted(later: float, start: floa
     assert (max(rates) > 50) == bool(sudden)
 
 
+@pytest.mark.parametrize(("value", "sudden"), [(90_000.0, 1), (15_000.0, 0)])
+def test_a_counter_that_stood_still_rises_suddenly_by_more_than_its_count(value: float, sudden: int) -> None:
+    subject = conversion({"take": "x_total"}, wait="75s")
+    run(subject, moments((15.0 * i, 9000.0 if i < 30 else value) for i in range(60)))
+    assert subject.counts["sudden_rise"] == sudden
+
+
 def test_a_burst_of_rare_events_is_no_sudden_rise() -> None:
     subject = conversion({"take": "x_total"}, wait="75s")
     run(subject, moments((15.0 * i, i // 8 + (60.0 if i >= 30 else 0.0)) for i in range(60)))
