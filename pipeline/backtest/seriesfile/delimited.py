@@ -71,6 +71,8 @@ def read_delimited(content: Content) -> Table:
 
 def _without_blank_end(header: list[str], rows: _Rows) -> tuple[list[str], _Rows]:
     """Return a table without the last columns that have neither name nor cells: programs end lines so."""
+    if header[-1] and all(len(row) <= len(header) for row in rows):
+        return header, rows
     sizes = [_size(row) for row in rows]
     width = max([1, _size(header), *(min(size, len(header)) for size in sizes)])
     return header[:width], [

@@ -25,6 +25,8 @@ _WRITTEN = {" ": "spaces", "'": "apostrophes", "_": "underscores", ",": "commas"
 _EITHER = re.compile(r"0{1,3}[.,]000")
 """Shape of a number that has either decimals or thousands after its only separator."""
 
+_THOUSANDS = re.compile(r"\s*[-+]?[1-9][0-9]{0,2}\.[0-9]{3}\s*")
+
 Decimal = Literal["point", "comma"]
 """What stands before decimals."""
 
@@ -139,9 +141,15 @@ def read_quantities(
         numbers = np.array(cells, dtype=np.float64)
     except ValueError:
         return _read_written(cells, decimals, series_of)
-    if decimals != Decimals() and "." in "".join(cells):
+    if decimals.given == "," or (decimals != Decimals() and _may_have_thousands(cells)):
         return _read_written(cells, decimals, series_of)
     return Quantities(numbers, np.zeros(len(numbers), dtype=np.int64), ("",))
+
+
+def _may_have_thousands(cells: Sequence[str]) -> bool:
+    """Return whether the points in numbers of programs may as well stand before thousands; usually quick."""
+    with_point = [cell for cell in cells if "." in cell]
+    return bool(with_point) and all(_THOUSANDS.fullmatch(cell) for cell in with_point)
 
 
 def decimal_mark(cells: Sequence[str]) -> str:
