@@ -164,7 +164,7 @@ def arrange(
     if order:
         position = {sha: number for number, sha in enumerate(order)}
         # A branch that was merged may have measured commits of the order.
-        across = {*across, BRANCH} if any(map(_has_branch, runs)) else across
+        across = {*across, BRANCH}
         runs = [replace(run, commit=sha) for run in runs if (sha := _resolved(run, order, position))]
     else:
         for run in runs:
@@ -184,10 +184,6 @@ def arrange(
             measured.setdefault(identity, []).append((commit, measurement))
     series = [series_of(identity, entries, len(column)) for identity, entries in measured.items()]
     return BenchmarkHistory(ordered, tuple(titled([*directed(series, directions)])))
-
-
-def _has_branch(run: BenchmarkRun) -> bool:
-    return any(BRANCH in dict(item.labels) for item in run.results.measurements)
 
 
 def _check_name(run: BenchmarkRun, candidates: Sequence[str]) -> None:

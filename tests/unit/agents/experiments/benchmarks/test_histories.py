@@ -668,6 +668,12 @@ def pyperf_branches(number: int, noise: Noise) -> Files:
     }
 
 
+def google_branches(number: int, noise: Noise) -> Files:
+    branch = "feature-x" if number % 2 else "main"
+    entry = google_entry("a", noise(120 if number % 2 else 100), 1.0)
+    return {f"{branch}/{sha(number)}.json": google(number, entry, host_name="ci")}
+
+
 def data_js_pulls(number: int, noise: Noise) -> Files:
     pages = [f"pull/{at}/commits" if at % 2 else "commit" for at in range(COMMITS)]
     history = [
@@ -690,6 +696,7 @@ def data_js_pulls(number: int, noise: Noise) -> Files:
     [
         (pytest_branches, {("feature", AT)}, {"main", "feature", None}),
         (pyperf_branches, set(), {"main", "feature"}),
+        (google_branches, set(), {"main", "feature-x"}),
         (data_js_pulls, set(), {None, *(f"pull/{at}" for at in range(1, COMMITS, 2))}),
     ],
 )
