@@ -40,8 +40,11 @@ _SPELT = "|".join(
         (text for text in _SECONDS if UNIT_S[TIME_UNITS[text]] <= 1 and text != "s"), key=len, reverse=True
     )
 )
-_SUFFIX = re.compile(rf"(.+[-_ ])({_SPELT})|(.+?) ?[(\[]({_SPELT}|s)[)\]]", re.IGNORECASE)
-"""A metric with the unit of its time: p99-ns, latency_seconds, Time (ms). A word ``min`` is a minimum."""
+_SUFFIX = re.compile(
+    rf"(.+[-_ ])({_SPELT})|(.+?) ?[(\[]({_SPELT}|s)[)\]]|(.*(?:time|latency|duration|elapsed)[-_ ])(s)",
+    re.IGNORECASE,
+)
+"""A metric with the unit of its time: p99-ns, latency_seconds, Time (ms), wall_time_s; min is a minimum."""
 
 _PER = re.compile(r"(.+?)[-_ ]per[-_ ](.+)", re.IGNORECASE)
 _WORD = re.compile(r"[-_ .:]+")
@@ -79,7 +82,9 @@ def unit_of(text: str) -> ResultUnit:
     """
     above, slash, under = _fraction(text)
     dimension, scale = _on_scale(above)
-    is_cost = _seconds(above) > 0 or above in _BYTES or dimension != above or _is_cost(above)
+    is_cost = (
+        _seconds(above) > 0 or above in _BYTES or _SUFFIX.fullmatch(above) is not None or _is_cost(above)
+    )
     if seconds := _seconds(under):
         better = Better.UNKNOWN if is_cost and above not in _BYTES else Better.HIGHER
         return ResultUnit(f"{dimension}/s", scale / seconds, better)
@@ -108,7 +113,7 @@ def _on_scale(text: str) -> tuple[str, float]:
     if text in _BYTES:
         return "B", _BYTES[text]
     if match := _SUFFIX.fullmatch(text):
-        return f"{match[1] or f'{match[3]}-'}s", _SECONDS[(match[2] or match[4]).lower()]
+        return f"{match[1] or match[5] or f'{match[3]}-'}s", _SECONDS[(match[2] or match[4] or "s").lower()]
     return text, 1.0
 
 

@@ -60,6 +60,8 @@ from agents.experiments.benchmarks.units import Better, unit_of
         ("latency_seconds", "latency_s", 1.0, "lower"),
         ("Time (ms)", "Time-s", 1e-3, "lower"),
         ("Mean [s]", "Mean-s", 1.0, "lower"),
+        ("wall_time_s", "wall_time_s", 1.0, "lower"),
+        ("Time S", "Time s", 1.0, "lower"),
         ("latency-min", "latency-min", 1.0, "unknown"),
         ("requests_s", "requests_s", 1.0, "unknown"),
         ("ms_per_op", "s/op", 1e-3, "lower"),
