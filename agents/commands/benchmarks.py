@@ -117,7 +117,7 @@ def watch(
     commits, is_shallow = _commits(repo, branch) if repo else ([], False)
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("reading results", total=None)
-        reading = read_results(paths, lambda: progress.advance(task))
+        reading = read_results(paths, lambda: progress.advance(task), across=frozenset(across))
     history = arrange(
         reading.runs,
         [commit.sha for commit in commits],
@@ -133,10 +133,6 @@ def watch(
     _print_left_out(left_out, reading, history, last)
     if history.order.basis == "given" and not in_order and len(history.commits) > 1:
         print_note("commits are in the order in which files are given; --repo has theirs")
-    if history.order.is_disputed:
-        print_note(
-            "commits are ordered by the times of runs; numbers in names say otherwise (--repo decides)"
-        )
     for remark, count in reading.remarks.items():
         print_note(f"{counted(count, 'file')} {_REMARKS[remark]}")
     changes = find_changes(history.series, alpha=alpha, threshold=threshold)
@@ -154,6 +150,8 @@ def watch(
         )
         if len(history.commits) > 1:
             title += f", ordered by {_BASES[history.order.basis]}"
+        if files := len(reading.without_results):
+            title += f"; without {counted(files, 'file')} that hold no results"
         print_table(_COLUMNS, [cells for row in shown for cells in _rows(*row)], title=title)
     return 1 if any(change.worse for change in changes) else 0
 

@@ -48,6 +48,11 @@ class GatewayCounts:
             if skipped.is_wrong:
                 self.say(receiver, skipped.reason, f"{sender}: left out: {skipped.text}")
 
+    def skip(self, receiver: str, reason: str, parts: int) -> None:
+        """Count parts of earlier requests that are left out."""
+        if parts:
+            self._skipped.labels(receiver, reason).inc(parts)
+
     def samples(self, receiver: str, samples: int) -> None:
         """Count the parts that were taken."""
         self._samples.labels(receiver).inc(samples)

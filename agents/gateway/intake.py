@@ -24,8 +24,8 @@ from agents.gateway.base import (
     malformed,
 )
 from agents.gateway.counts import GatewayCounts
-from agents.gateway.cpu_services import CpuServices
 from agents.gateway.quota import Rates, TokenBuckets
+from agents.gateway.service_clocks import ServiceClocks, services_of
 from agents.gateway.unpacking import unpack_body
 from pipeline.model import Outgoing
 from pipeline.model.clock import Clock
@@ -78,7 +78,7 @@ class RequestIntake:
         self._clock = clock
         self._threads = ThreadPoolExecutor(DECODERS, thread_name_prefix="decode")
         self._under_way_bytes = 0
-        self._of_cpu = CpuServices()
+        self._clocks = ServiceClocks()
         self._known: OrderedDict[str, None] = OrderedDict()
         self._of_clients = TokenBuckets(), TokenBuckets()  # samples, bytes
         self._of_services = TokenBuckets(), TokenBuckets()
@@ -136,13 +136,21 @@ class RequestIntake:
             Refusal: a service is not the client's, a rate is spent, or there is no room.
         """
         now = self._clock()
-        decoded = self._of_cpu.without_wall(decoded, now)
+        for part in self._clocks.release(now):
+            self._outbox.offer(part.message, part.samples)
+        decoded = self._clocks.without_wall(decoded, now)
         new = [part for part in decoded.parts if not part.id or part.id not in self._known]
         self._check({part.service for part in new} | decoded.services, client, now)
-        if not self._outbox.has_room(len(new), sum(len(part.message.value) for part in new)):
+        size_new = sum(len(part.message.value) for part in new)
+        if not self._outbox.has_room(
+            len(new) + self._clocks.held_messages, size_new + self._clocks.held_bytes
+        ):
             raise _full()
+        late = self._clocks.note_cpu(services_of(decoded.parts, "cpu"), now)
+        self.counts.skip(receiver, "not_cpu", len(late))
         for part in new:
-            self._outbox.offer(part.message, part.samples)
+            if not self._clocks.hold(part, now):
+                self._outbox.offer(part.message, part.samples)
             if part.id:
                 self._known[part.id] = None
         while len(self._known) > REMEMBERED:
@@ -154,7 +162,12 @@ class RequestIntake:
         return _result(decoded)
 
     def close(self) -> None:
-        """End the threads."""
+        """End the threads; what is held of the wall is left out, as nobody knows what its service sends."""
+        held = self._clocks.held_messages
+        if held:
+            self.counts.say(
+                "gateway", "held", f"left out: {held:,} profiles of the wall, which waited for CPU"
+            )
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _take(self, receiver: PushProtocol, client: Client, request: Request) -> RequestResult:

@@ -9,8 +9,8 @@ import orjson
 import xxhash
 
 from agents.gateway.base import Decoded, DecodeSetup, MessagePart, Refusal, Request, SkippedPart
-from agents.gateway.cpu_services import services_of, without_wall
 from agents.gateway.labels import find_origin
+from agents.gateway.service_clocks import services_of, without_wall
 from agents.profiles.annotate import ANNOTATION_FILE, annotation_name
 from agents.profiles.formats import (
     AUTO,

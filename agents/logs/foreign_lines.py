@@ -8,6 +8,12 @@ _FOREIGN = (
     (r'\{"log": *"', "Docker's file of a container: give what `docker logs NAME` prints"),
     (r"\{.*\"MESSAGE\"\s*:", "journald's JSON: give what `journalctl -o cat` prints"),
     (r"\{.*\"_raw\"\s*:", "an export of Splunk: give the texts in _raw, a line each"),
+    (
+        r"\d{4}-\d\d-\d\dT\S+ (?:stdout|stderr) [FP] ",
+        "a file of Kubernetes' containers (CRI): give what `kubectl logs NAME` prints, or cut -d' ' -f4-",
+    ),
+    (r"\[\s*\{", "a JSON array: write one object a line, as `jq -c '.[]'` does"),
+    (r'[^{"]{1,200}\{"', "JSON after other text: give each line from { on, as sed 's/^[^{]*//' prints it"),
     (r"[{\[](?:.*,)?\s*$", "JSON over several lines: write one object a line, as `jq -c '.[]'` does"),
     (r"\d{4}/\d\d/\d\d [\d:]+ \[\w+\] \d+#\d+:", "nginx' error log: give its access log"),
     (r"\[[A-Z][a-z]{2} [A-Z][a-z]{2} \d\d [\d:.]+ \d{4}\] \[", "Apache's error log: give its access log"),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from enum import IntEnum
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -21,12 +22,14 @@ _KEYS: Mapping[str, Sequence[str]] = {
         "started_at requestTime EdgeStartTimestamp timeStamp t",
         "request": "request req",
         "method": "request_method method http_method RequestMethod httpMethod httpRequest.requestMethod "
-        "http.request.method request.method req.method ClientRequestMethod properties.httpMethod",
+        "http.request.method request.method req.method ClientRequestMethod properties.httpMethod Method "
+        "payload.method",
         "target": "request_uri uri path url RequestPath httpRequest.requestUrl url.path request.uri req.url "
-        "ClientRequestURI ClientRequestPath properties.requestUri",
+        "ClientRequestURI ClientRequestPath properties.requestUri httpRequest.path Path payload.path",
         "status": "status_code response_code StatusCode statusCode DownstreamStatus status response "
         "httpRequest.status http.response.status_code response.status res.statusCode EdgeResponseStatus "
-        "properties.httpStatus properties.httpStatusCode",
+        "properties.httpStatus properties.httpStatusCode httpResponse.status payload.status",
+        "id": "reqId req_id requestId request_id req.id request.id",
     }.items()
 }
 """Keys of what a line says; the first one that a line has counts. A dot leads into an object."""
@@ -57,6 +60,7 @@ _DURATIONS = (
     _field("duration", "ms", "response_flags"),  # Envoy, Istio
     _field("duration", "s", "request", "resp_headers", is_decimal=True),  # Caddy
     _field("responseTime", "ms", "req", "res"),  # pino-http
+    _field("responseTime", "ms", "reqId", "res"),  # Fastify
     _field("httpRequest.latency", ""),  # Google's load balancers, a text with a unit
     _field("event.duration", "ns"),  # Elastic Common Schema
     _field("latencies.request", "ms"),  # Kong
@@ -91,7 +95,35 @@ _NAMED = re.compile(
 )
 """Keys of durations with the unit at their end; other prefixes, such as ``db_``, name parts of a request."""
 
+PART = ("", "", "", "")
+"""Fields of a line with a part of a request, which another line counts."""
+
+
+class _Begun(NamedTuple):
+    """A request, and the first line that named it; a log's head is read twice."""
+
+    request: str
+    line: str
+
+
+class _Said(IntEnum):
+    """What a line says of the end of its request."""
+
+    NOTHING = 0
+    DURATION = 1
+    STATUS = 2
+
+
 _MOST_SHAPES = 1000
+_MOST_BEGUN = 10_000
+
+_PROCESS = ("hostname", "pid")
+"""Keys of the process within which the id of a request is unique."""
+
+_PART_LOGGERS = re.compile(r"http\.(?!log\.access)")
+"""Caddy's loggers of what happens within a request; its access log has the request once more."""
+
+_HTTP_STATUS = re.compile(r"[1-5]\d\d")
 
 _Path = tuple[str, ...]
 
@@ -106,6 +138,11 @@ class _Shape:
 
 class KeyedLines:
     """Parser of lines.
+
+    Some frameworks write a line when a request begins and another one when it ends (django-structlog,
+    Fastify, bunyan), or name the request in every line within it. A line of a request counts if it says as
+    much of its end as any line before: a status, or else a duration, or else nothing, then once for each id.
+    Where the last line does not name the request, its id does.
 
     Args:
         read: Returns the values of a line by their keys, None if it is no such line.
@@ -127,9 +164,11 @@ class KeyedLines:
         self._duration_key = keys.get("duration", "")
         self._has_given_unit = bool(unit)
         self._shapes: dict[tuple[str, ...], _Shape] = {}
+        self._most_said = _Said.NOTHING  # of the end of a request, in any line so far
+        self._begun: dict[tuple[str, ...], _Begun] = {}  # by the id of the request
 
     def __call__(self, text: str) -> tuple[str, str, str, str] | None:
-        """Return the fields of a line, None if it is no such line."""
+        """Return the fields of a line, PART if another line counts its request, None if it has none."""
         line = self._read(text)
         if line is None:
             return None
@@ -145,12 +184,35 @@ class KeyedLines:
             if target
             else _value(line, paths["request"])
         )
-        if not (time and request):
-            return None
-        status = _value(line, paths["status"])
+        status = _value(line, paths["status"]) or _http_status(line.get("code"))
         if status[3:4] in (".", " "):  # 200.0 and 200 OK, as some frameworks write it
             status = status[:3]
-        return time, request, status, self._duration(line, shape.durations)
+        duration = self._duration(line, shape.durations)
+        said = _said(status, duration)
+        logger = line.get("logger")
+        if said is _Said.STATUS and time and request and logger is None and not self._begun:
+            self._most_said = said  # the usual line, quickly
+            return time, request, status, duration
+        is_part = isinstance(logger, str) and _PART_LOGGERS.match(logger) is not None
+        if id_ := _value(line, paths["id"]):
+            begun = self._begun_by((id_, *(str(line.get(name)) for name in _PROCESS)), request, text, said)
+            is_part = is_part or (not said and begun.request == request and begun.line != text)
+            request = request or (begun.request if said is _Said.STATUS else "")
+        if not (time and request):
+            return None
+        self._most_said = max(self._most_said, said)
+        return PART if is_part or said < self._most_said else (time, request, status, duration)
+
+    def _begun_by(self, key: tuple[str, ...], request: str, text: str, said: _Said) -> _Begun:
+        """Return the request that an earlier line of this id named, and forget it at its end."""
+        begun = self._begun.get(key, _Begun("", ""))
+        if said is _Said.STATUS:
+            self._begun.pop(key, None)
+        elif request and begun.request != request:
+            if len(self._begun) >= _MOST_BEGUN:
+                del self._begun[next(iter(self._begun))]
+            self._begun[key] = _Begun(request, text)
+        return begun
 
     def explain(self, text: str) -> str:
         """Return what a line lacks that could not be read, and what to give."""
@@ -197,6 +259,13 @@ class KeyedLines:
         return ""
 
 
+def _said(status: str, duration: str) -> _Said:
+    """Return what a line says of a request's end; words such as ``started`` are no status of HTTP."""
+    if status and not status[0].isalpha():
+        return _Said.STATUS
+    return _Said.DURATION if duration else _Said.NOTHING
+
+
 def read_object(text: str) -> Mapping[str, Any] | None:
     """Return the members of a JSON object; None if the text is none."""
     try:
@@ -221,6 +290,11 @@ def _member(line: Any, path: _Path) -> Any:
     for key in path:
         line = line.get(key) if isinstance(line, dict) else None
     return line
+
+
+def _http_status(value: object) -> str:
+    """Return a status such as django-structlog's ``code``; empty for any other code."""
+    return str(value) if _HTTP_STATUS.fullmatch(str(value)) else ""
 
 
 def _value(line: Mapping[str, Any], paths: tuple[_Path, ...]) -> str:

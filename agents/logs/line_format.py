@@ -15,13 +15,13 @@ from typing import Any
 
 from agents.logs.duration import unit_of_word
 from agents.logs.foreign_lines import explain_line
-from agents.logs.keyed_lines import KeyedLines, read_object
+from agents.logs.keyed_lines import PART, KeyedLines, read_object
 from agents.logs.logfmt import logfmt_pairs, ltsv_pairs
 from agents.logs.notations import COMMON, LIST, NOTATIONS, QUOTED, SERVERS, UNREADABLE, Notation
 from agents.logs.w3c_lines import NOTHING, W3cLines
 from pipeline.model.errors import ConfigError
 
-__all__ = ["NAMES", "NOTHING", "Fields", "LineFormat", "Parse", "line_format", "typical_line"]
+__all__ = ["NAMES", "NOTHING", "PART", "Fields", "LineFormat", "Parse", "line_format", "typical_line"]
 
 Fields = tuple[str, str, str, str]
 """Texts of time, request (method and target), status and duration; empty where the line has none."""
@@ -34,6 +34,7 @@ _NOTHING = ("", "")
 _CSV_LIST = r"(?>[^ ,]*(?:(?:, | : )[^ ,]*)*)"
 """Pattern of a list where commas without a space separate the variables."""
 
+_MOST_REST = 40
 _MOST_TRIED = 100
 """Lines at the beginning of a log that show its format."""
 
@@ -43,13 +44,16 @@ class LineFormat:
     """A format: ``parse`` returns a line's fields, None if the line does not match.
 
     ``duration_unit`` is that of durations which are numbers alone; empty if it is not known. ``explain``
-    returns what a line that does not match is, or lacks, and what to give.
+    returns what a line that does not match is, or lacks, and what to give. ``remarks`` say what is not read,
+    ``whole`` is the pattern of all fields of a line.
     """
 
     name: str
     parse: Parse
     duration_unit: str = ""
     explain: Callable[[str], str] = explain_line
+    remarks: tuple[str, ...] = ()
+    whole: re.Pattern[str] | None = None
 
 
 def line_format(
@@ -75,7 +79,9 @@ def line_format(
     if name == "w3c":
         return LineFormat(name, W3cLines(duration_unit), duration_unit)
     format_ = _server_format(name) if name else _custom(text)
-    return replace(format_, duration_unit=duration_unit or format_.duration_unit)
+    rest = "" if name in SERVERS else _rest(first_line, format_)
+    remarks = (f"what follows in a line, such as {rest!r}, is not read: --format names it",) if rest else ()
+    return replace(format_, duration_unit=duration_unit or format_.duration_unit, remarks=remarks)
 
 
 def typical_line(head: Sequence[str]) -> str:
@@ -110,7 +116,16 @@ def _recognised(line: str) -> str:
 def _server_format(name: str) -> LineFormat:
     pattern, unit = SERVERS.get(name, (COMMON, ""))
     compiled = re.compile(pattern)
-    return LineFormat(name, _by_groups(compiled, set(compiled.groupindex)), unit)
+    whole = (
+        compiled if name in SERVERS else re.compile(rf'{COMMON}(?: (?:\d+|-)(?: "{QUOTED}" "{QUOTED}")?)?')
+    )
+    return LineFormat(name, _by_groups(compiled, set(compiled.groupindex)), unit, whole=whole)
+
+
+def _rest(line: str, format_: LineFormat) -> str:
+    """Return what a line has after the fields of its format, such as a duration; empty if nothing."""
+    match = format_.whole.match(line) if format_.whole else None
+    return line[match.end() :].strip()[:_MOST_REST] if match else ""
 
 
 _WORD = re.compile(r" ?([a-zµμ]+)")
@@ -166,7 +181,8 @@ def _custom(text: str) -> LineFormat:
     unit = notation.meanings[durations[0]][1] if durations else ""
     if notation.server == "apache" and (written_unit or _TOMCAT.search(text)):
         unit = written_unit
-    return LineFormat("custom", _by_groups(re.compile(pattern), seen - {""}), unit)
+    compiled = re.compile(pattern)
+    return LineFormat("custom", _by_groups(compiled, seen - {""}), unit, whole=compiled)
 
 
 def _content(notation: Notation, name: str, says: str, end: str) -> str:

@@ -56,7 +56,7 @@ class Counting:
         """Return the format of a log with these first lines, and learn the types of requests from them."""
         format_ = self.format_of(head)
         # Parsed even if no names are learnt: comment lines of W3C's format name the columns of later lines.
-        parsed = [fields for line in head[:LEARNT] if (fields := format_.parse(line))]
+        parsed = [fields for line in head[:LEARNT] if (fields := format_.parse(line)) and fields[1]]
         if names:
             self.types.learn([request for _, request, status, _ in parsed if status not in NO_ROUTE])
         return format_

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agents.logs.duration import NoDuration
@@ -24,6 +24,8 @@ class Omissions:
     """What was left out; requests of folded names and of durations are those of closed periods."""
 
     late: int = 0  # requests that came after their period was closed
+    remarks: Sequence[str] = ()  # on what a line has beyond its format
+    parts: int = 0  # lines of requests that other lines count
     others: int = 0  # requests without a type of their own
     invalid: int = 0  # lines that could not be read
     invalid_line: str = ""  # the first one, its beginning
@@ -77,6 +79,7 @@ class Omissions:
             "folded": self.folded,
             "cut": self.cut,
             "late": self.late,
+            "part": self.parts,
             "unreadable": self.invalid,
             **{f"duration_{reason.name.lower()}": self.untimed[reason] for reason in NoDuration},
         }
@@ -99,6 +102,10 @@ class Omissions:
             ),
         )
         texts = [f"{many:,} {which}" for many, which in counts if many]
+        if self.parts:
+            texts.append(
+                f"{self.parts:,} lines of requests that other lines count, as at their end, were left out"
+            )
         for path, requests in self.folds.most_common(MOST_NAMED):
             names = f"more than {MOST_CHILDREN} names at {path}"
             texts.append(f"{requests:,} to {names} were folded to :name: --rule names types")
@@ -113,4 +120,5 @@ class Omissions:
             texts.append(f"{self.invalid:,} lines could not be read, the first: {named}{why}")
         if self.zone == "UTC":
             texts.append("times without an offset count as UTC: --time-zone names another")
+        texts += self.remarks
         return texts

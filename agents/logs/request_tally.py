@@ -13,7 +13,7 @@ import orjson
 import xxhash
 
 from agents.logs.duration import NoDuration, read_duration
-from agents.logs.line_format import NOTHING, LineFormat
+from agents.logs.line_format import NOTHING, PART, LineFormat
 from agents.logs.log_time import log_time
 from agents.logs.omissions import ZERO_BUCKET, Omissions
 from agents.logs.request_type import NO_ROUTE, RequestTypes, folded_paths
@@ -106,11 +106,11 @@ class RequestTally:
         self._open_cells = 0
         self._parts: dict[int, int] = {}  # period → number of parts that other tallies sent
         self.lines = self.requests = 0
-        self.omissions = Omissions()
+        self.omissions = Omissions(remarks=format_.remarks)
 
     def use(self, format_: LineFormat) -> None:
         """Read the lines from now on in another format."""
-        self._format = format_
+        self._format, self.omissions.remarks = format_, format_.remarks
         self._buckets.clear()
 
     def state(self) -> TallyState:
@@ -169,7 +169,8 @@ class RequestTally:
                 if line and not line.isspace():
                     self.omissions.refuse(number, line)
                 continue
-            if fields is NOTHING:
+            if fields is NOTHING or fields is PART:
+                self.omissions.parts += fields is PART
                 continue
             time, request, status, duration = fields
             period = times.get(time)

@@ -31,8 +31,8 @@ IDLE_S = 900.0
 MAX_METRIC_NAME = 400
 
 WITHOUT_RATE: Mapping[str, str] = {
-    "several_writers": "several processes send it, and no start time distinguishes them: they have no rate;"
-    " give each a label of its own, such as service.instance.id",
+    "several_writers": "several processes send it, or it begins anew at every second reading, and no start"
+    " time distinguishes them: it has no rate; give each a label of its own, such as service.instance.id",
     "unsteady_start": "its start time is another one in every reading: it has no rate; the sender should"
     " repeat the start of its process, or send deltas",
     "mixed_temporality": "deltas and cumulative values come under the same labels: the first of the two is"
@@ -65,8 +65,9 @@ class Conversion:
     """Takes readings as they come, and returns points of the intervals that are complete.
 
     ``counts`` has readings by outcome: ``taken``, ``unwanted`` (no rule takes them), ``no_service``,
-    ``out_of_order``, ``late`` (their intervals are closed), ``ahead`` (of the clock), ``resets``, ``full``
-    (one series, service, metric or writer too many), and the keys of `WITHOUT_RATE`.
+    ``out_of_order``, ``late`` (their intervals are closed), ``ahead`` (of the clock), ``resets``,
+    ``sudden_rise`` (taken, though another process may have taken over), ``full`` (one series, service, metric
+    or writer too many), and the keys of `WITHOUT_RATE`.
     """
 
     def __init__(self, metric_map: MetricMap) -> None:

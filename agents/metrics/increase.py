@@ -27,6 +27,9 @@ MOMENT_S = 1e-3
 PLAUSIBLE_PACE = 10.0
 """Times the fastest pace before: a process that has just begun counts no faster."""
 
+SUDDEN_COUNT = 100.0
+"""Fewest counts of a sudden rise; of rare events a few come at once."""
+
 PLAUSIBLE_SHARE = 0.1
 """Most that a process which has just begun may have of the count before, where no pace is known."""
 
@@ -51,7 +54,7 @@ class Increase:
 
 
 class Taken(NamedTuple):
-    """What a reading adds, and why it adds nothing where that is not usual, as an outcome to be counted."""
+    """What a reading adds, and an outcome to be counted: why it adds nothing, or that this may be wrong."""
 
     increases: Sequence[Increase] = ()
     outcome: str = ""
@@ -247,7 +250,8 @@ def _explained(writer: _Writer, last: Last, reading: SeriesReading, increase: In
         return Taken(outcome="several_writers")
     is_fastest = rise is None or _pace(increase) >= _pace(rise.increase)
     writer.rise = _Rise(increase, last.value) if is_fastest else rise
-    return Taken((fall, increase) if fall else (increase,))
+    is_sudden = not reading.start and rise is not None and _is_sudden(increase, last, rise.increase)
+    return Taken((fall, increase) if fall else (increase,), "sudden_rise" if is_sudden else "")
 
 
 def _several(writer: _Writer, reading: SeriesReading, rise: _Rise | None) -> Taken:
@@ -266,6 +270,16 @@ def _is_plausible(fall: Increase, last: Last, rise: _Rise | None) -> bool:
     if pace > 0:
         return _size(fall.value) <= PLAUSIBLE_PACE * pace * (fall.until - fall.since)
     return _size(fall.value) <= PLAUSIBLE_SHARE * _size(last.value)
+
+
+def _is_sudden(increase: Increase, last: Last, fastest: Increase) -> bool:
+    """Return whether a rise is so fast that another process may have taken over, which counted more.
+
+    A counter that did not rise in the last minutes has no pace: then a rise by more than all of its count is.
+    """
+    pace, count = _pace(fastest), _size(increase.value)
+    is_fast = _pace(increase) > PLAUSIBLE_PACE * pace if pace else count > _size(last.value)
+    return is_fast and count >= SUDDEN_COUNT
 
 
 def _is_multiple(start: float, granule: float) -> bool:

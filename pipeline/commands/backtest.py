@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import click
 import orjson
@@ -18,7 +18,7 @@ from pipeline.backtest.files import dataset_files
 from pipeline.backtest.funnel import Funnel, count_funnel, funnel_by_workload, funnel_to_json, ledger_lines
 from pipeline.backtest.plain import build_datasets, common_window_s
 from pipeline.backtest.run import Backtest, plan_scans, run_backtest
-from pipeline.backtest.seriesfile import read_series
+from pipeline.backtest.seriesfile import Decimal, read_series
 from pipeline.commands.request import FILE, argument, option, takes
 from pipeline.commands.tables import print_table, text_columns
 from pipeline.commands.terminal import print_note
@@ -67,6 +67,9 @@ def backtest(
         kind=FILE, metavar="OUT.jsonl", help="File to write with every dropped candidate and its reason."
     ),
     service: str | None = option(help="Service of FILE to read, or that a file without services belongs to."),
+    decimal: Literal["point", "comma"] | None = option(
+        help="What stands before decimals, where FILE does not say, as by 999 and 1.002 between semicolons."
+    ),
     names: Path | None = option(help="Names file: rules by which frames become symbols (default: all)."),
 ) -> int:
     """Try settings on history: run the pipeline over files, as fast as this machine allows.
@@ -92,7 +95,7 @@ def backtest(
     check_outputs({"--events": events, "--funnel": funnel, "--ledger": ledger}, read)
     settings = Settings(names=names)
     chosen = load_workloads(workloads or settings.workloads)
-    datasets = _load(source, chosen, service)
+    datasets = _load(source, chosen, service, decimal)
     if changes:
         deployed = _by_service(datasets, read_changes(changes), "changes")
         datasets = tuple(replace(d, changes=(*d.changes, *deployed.get(d.service, ()))) for d in datasets)
@@ -118,11 +121,13 @@ def backtest(
     return 0
 
 
-def _load(source: Path, workloads: Sequence[Workload], service: str | None) -> tuple[Dataset, ...]:
+def _load(
+    source: Path, workloads: Sequence[Workload], service: str | None, decimal: Decimal | None
+) -> tuple[Dataset, ...]:
     if source.is_dir():
         datasets: tuple[Dataset, ...] = (read_dataset(source),)
     else:
-        series = read_series(source, service=service, note=print_note)
+        series = read_series(source, service=service, decimal=decimal, note=print_note)
         datasets = build_datasets(series, source, window_s=common_window_s(workloads))
     if service is None:
         return datasets

@@ -27,6 +27,9 @@ def detect(
         "last in "
         "FILE, or an error.",
     ),
+    decimal: Literal["point", "comma"] | None = option(
+        help="What stands before decimals, where FILE does not say, as by 999 and 1.002 between semicolons."
+    ),
     as_json: bool = json_option("a series"),
 ) -> None:
     """Find every change point of each series in FILE, up and down, looking back over all of it.
@@ -48,7 +51,7 @@ def detect(
     """
     from pipeline.backtest.seriesfile import read_series
 
-    every = read_series(file, plain=True, duplicates=duplicates, note=print_note)
+    every = read_series(file, plain=True, duplicates=duplicates, decimal=decimal, note=print_note)
     several = len({row.service for row in every}) > 1
     rows = []
     with progress_lines("detect", f"{len(every):,} series") as advance:

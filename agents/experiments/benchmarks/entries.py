@@ -31,6 +31,7 @@ _COMMIT_LABELS = {
 }
 _DIRTY_LABELS = {"dirty", "git-dirty", "vcs.modified", "modified"}
 _DIRTY = re.compile(r"(?i)(?<![a-z])(?:dirty|uncommitt?ed)(?![a-z])|[0-9a-f]{7}\+$")
+_BRANCH_LABELS = {f"{prefix}branch" for prefix in ("", "git-", "git.", "vcs.", "commit-")}
 _COMMIT_TIMES = {"commit-time", "commit-date"}
 _RUN_TIMES = {"date", "time", "timestamp", "start-time", "run-time"}
 _RUN_NAMES = {"run-id", "build-id", "build-number", "by"} | {
@@ -41,6 +42,9 @@ _RUN_ENDINGS = ("stamp", "-hash", "-sha", "-date", "-time")
 
 SIZES = (1e-100, 1e100)
 """The smallest and the largest value that is read: squares of others underflow or overflow."""
+
+BRANCH = "branch"
+"""Label of the branch that was measured, if there was one: commits of two branches are no history."""
 
 PACKAGE = "pkg"
 """Label of Go's package."""
@@ -72,6 +76,7 @@ class Entries:
     _named: set[_Name] = field(default_factory=set)
     _newest: _Name = ("", ())
     _returned: set[_Name] = field(default_factory=set)  # came again after another benchmark
+    _interleaved: set[_Name] = field(default_factory=set)  # of these, those that no package distinguishes
 
     def __post_init__(self, labels: Mapping[str, str]) -> None:
         for name, value in labels.items():
@@ -88,6 +93,8 @@ class Entries:
                 raise ConfigError("holds results of several commits; give each commit a file of its own")
             self._of_run[name] = value
             return
+        if _spelled(name) in _BRANCH_LABELS:
+            name, value = BRANCH, "" if value == "HEAD" or value.startswith("(") else value
         self._sorted.clear()
         self._of_file[name] = value
         if not value:
@@ -140,7 +147,8 @@ class Entries:
         """Leave out names that several benchmarks of a file share, if no ``label`` distinguishes these.
 
         Each benchmark has the same number of repetitions, and they are of one level. Repeated results that
-        are so are taken for repetitions, which is said where another file would have the same lines.
+        are so are taken for repetitions, which is said where another file would have the same lines; names
+        that come again after others are left out as interleaved.
 
         Args:
             label: What distinguishes benchmarks of one name.
@@ -156,7 +164,9 @@ class Entries:
         for name, keys in benchmarks.items():
             if counts[name] > usual or _has_levels(self._values[keys[0]]):
                 self.leave_out(LeftOut.AMBIGUOUS, sum(len(self._values.pop(key)) for key in keys))
-            elif counts[name] > 1 and not (in_turn and len(benchmarks) > 1 and name not in self._returned):
+            elif name in self._returned:
+                self._interleaved.add(name)
+            elif counts[name] > 1 and not (in_turn and len(benchmarks) > 1):
                 self.remarks.add(Remark.REPETITIONS)
 
     def results(
@@ -169,16 +179,19 @@ class Entries:
         """Return the results that were collected; the file's labels say what no argument does."""
         if any(map(_is_dirty, self._of_run.items())):
             self.remarks.add(Remark.DIRTY)
-        return FileResults(
-            [
+        measurements: dict[bool, list[Measurement]] = {False: [], True: []}
+        for (name, unit, labels, statistic, better), values in self._values.items():
+            measurements[(name, labels) in self._interleaved].append(
                 Measurement(name, unit, tuple(values), labels, statistic, better)
-                for (name, unit, labels, statistic, better), values in self._values.items()
-            ],
+            )
+        return FileResults(
+            measurements[False],
             commit_of(commit) or self._first(_COMMIT_LABELS, commit_of, ""),
             self._moment(commit_time, _COMMIT_TIMES),
             self._moment(run_time, _RUN_TIMES),
             frozenset(self.remarks),
             dict(self.left_out),
+            measurements[True],
         )
 
     def _first(self, names: Collection[str], read: Callable[[object], Value], none: Value) -> Value:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from agents.experiments.benchmarks.entries import PROCESSORS, Entries
+from agents.experiments.benchmarks.entries import BRANCH, PROCESSORS, Entries
 from agents.experiments.benchmarks.members import (
     json_object,
     labels_of,
@@ -26,6 +26,9 @@ _HISTORY = re.compile(r"\s*window\.BENCHMARK_DATA\s*=(.*?);?\s*", re.DOTALL)
 """JavaScript of github-action-benchmark's page."""
 
 _HISTORY_LABELS = {PROCESSORS: re.compile(r"\b(\d+) procs\b"), "threads": re.compile(r"\bthreads: (\d+)")}
+
+_PULL = re.compile(r"/(pull/\d+)/")
+"""Part of a commit's address if a pull request was measured, which is on no branch of the history."""
 
 _MEASURES = {"latency": "ns", "throughput": "ops/s"}
 """Units of bencher.dev's measures; others are of a user."""
@@ -97,7 +100,8 @@ def _history_document(content: ResultFile) -> object:
 def _history(content: ResultFile) -> FileResults:
     run = content.document
     commit, tool = part(run, "commit"), text_of(run.get("tool"))
-    entries = Entries(labels_of({"suite": run.get("suite"), "tool": tool}))
+    pull = _PULL.search(text_of(commit.get("url")))
+    entries = Entries(labels_of({"suite": run.get("suite"), "tool": tool, BRANCH: pull and pull[1]}))
     for entry in objects(run.get("benches")):
         _add_custom(entries, entry, _CUSTOM.get(tool))
     entries.leave_out_mixed()

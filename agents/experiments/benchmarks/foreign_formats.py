@@ -67,6 +67,7 @@ FOREIGN_FORMATS = (
         r"│ +(?:sec|B|allocs)/op +│|^name +old time/op",
         "the files that it compared are read",
     ),
+    _lines("bencher.dev's report", r'"testbed": *\{', "what `bencher run` was given is read"),
     _lines("BenchmarkTools' JSON", r'"BenchmarkTools": *"', _GO_LINES),
     _lines("Catch2's benchmarks", r"^benchmark name +samples +iterations|<BenchmarkResults ", _GO_LINES),
     _lines(

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
-from agents.experiments.benchmarks.entries import is_dirty
+from agents.experiments.benchmarks.entries import BRANCH, PACKAGE, is_dirty
 from agents.experiments.benchmarks.foreign_formats import ForeignFormat, foreign_format
 from agents.experiments.benchmarks.order import CommitOrder, commit_order
 from agents.experiments.benchmarks.results import (
     COMMIT_ID,
     BenchmarkRun,
+    FileResults,
     LeftOut,
     Measurement,
     Remark,
     ResultFile,
-    commit_of,
     commits_of,
     find_format,
     format_names,
+    without_ids,
 )
 from agents.experiments.benchmarks.series import (
     BenchmarkSeries,
@@ -33,6 +35,7 @@ from agents.experiments.benchmarks.series import (
     titled,
 )
 from agents.experiments.benchmarks.units import Better
+from pipeline.files.listing import listed
 from pipeline.model.errors import ConfigError, file_errors
 
 HIDDEN_RESULTS = (".asv", ".benchmarks")
@@ -40,7 +43,7 @@ HIDDEN_RESULTS = (".asv", ".benchmarks")
 
 _REMEDIES = {
     LeftOut.AMBIGUOUS: " (several benchmarks of one name: lines such as pkg: shop/store, or files of their "
-    "own, distinguish them)"
+    "own, distinguish them; --across pkg takes interleaved ones for repetitions)"
 }
 """What would make measurements of entries that are left out."""
 
@@ -82,19 +85,40 @@ class RunsReading:
         """Number of files by what is said of them."""
         return Counter(remark for run in self.runs for remark in run.results.remarks)
 
+    @property
+    def without_results(self) -> list[Path]:
+        """Files without a result whose names are those of files with results, but for ids and numbers.
 
-def read_results(paths: Sequence[Path], advance: Callable[[], object] = lambda: None) -> RunsReading:
+        So files that a tool writes beside its results do not count, and results that were cut off do.
+        """
+        measured = {run.path for run in self.runs if run.results.measurements}
+        shapes = {_shape(path) for path in measured}
+        others = {*self.unknown, *(run.path for run in self.runs)} - measured
+        others |= {path for paths in self.foreign.values() for path in paths}
+        return sorted(path for path in others if _shape(path) in shapes)
+
+
+def read_results(
+    paths: Sequence[Path], advance: Callable[[], object] = lambda: None, *, across: Collection[str] = ()
+) -> RunsReading:
     """Read files, and all files under folders that hold results.
 
+    Args:
+        paths: Of files and folders.
+        advance: Called before each file.
+        across: Labels in which the results of one series may differ; the package among them says that
+            interleaved results of one name are repetitions.
+
     Raises:
-        ConfigError: a file that was named cannot be read or is of no known format, or nothing is left.
+        ConfigError: a file that was named cannot be read or is of no known format, most files that are named
+            like results hold none, or nothing is left.
     """
     reading = RunsReading()
     for path in paths:
         for file in _files(path):
             advance()
             content = _content(file) if file == path or file.is_file() else None  # such as a link to nowhere
-            runs = _read(content) if content else []
+            runs = _read(content, is_joined=PACKAGE in across) if content else []
             foreign = foreign_format(content) if content and not runs else None
             if runs:
                 reading.runs += runs
@@ -107,6 +131,7 @@ def read_results(paths: Sequence[Path], advance: Callable[[], object] = lambda: 
                 reading.unknown.append(file)
     if not any(run.results.measurements for run in reading.runs):
         raise ConfigError(f"{', '.join(map(str, paths[:3]))}: {_nothing_left(reading)}")
+    _check_share(reading)
     reading.runs = _with_commits(reading.runs)
     return reading
 
@@ -133,12 +158,17 @@ def arrange(
 
     Raises:
         ConfigError: nothing gives the order of the commits, or no result has a label of ``across`` or a name
-            of ``directions``.
+            of ``directions``, or the name of a file may mean several commits.
     """
     runs = [run for run in runs if run.results.measurements]
     if order:
         position = {sha: number for number, sha in enumerate(order)}
+        # A branch that was merged may have measured commits of the order.
+        across = {*across, BRANCH}
         runs = [replace(run, commit=sha) for run in runs if (sha := _resolved(run, order, position))]
+    else:
+        for run in runs:
+            _check_name(run, run.candidates)
     ordered = commit_order(runs, order, in_order=in_order)
     column = {commit: number for number, commit in enumerate(ordered.commits)}
     measured: dict[SeriesIdentity, list[tuple[int, Measurement]]] = {}
@@ -154,6 +184,15 @@ def arrange(
             measured.setdefault(identity, []).append((commit, measurement))
     series = [series_of(identity, entries, len(column)) for identity, entries in measured.items()]
     return BenchmarkHistory(ordered, tuple(titled([*directed(series, directions)])))
+
+
+def _check_name(run: BenchmarkRun, candidates: Sequence[str]) -> None:
+    """Raise a ConfigError if there are several ids in the name of a file that may be its commit."""
+    if candidates[1:]:
+        raise ConfigError(
+            f"{run.path}: its name may mean the commit {' or '.join(candidates[:3])}: leave one of them in "
+            "it, or give --repo if only one of them is of its branch"
+        )
 
 
 def _files(path: Path) -> Iterable[Path]:
@@ -188,6 +227,22 @@ def _leads_elsewhere(link: Path) -> bool:
     return link.is_symlink() and not link.parent.resolve().is_relative_to(link.resolve())
 
 
+def _check_share(reading: RunsReading) -> None:
+    """Raise a ConfigError if more than half of the files that are named like results hold none."""
+    without = reading.without_results
+    total = len({run.path for run in reading.runs if run.results.measurements}) + len(without)
+    if 2 * len(without) > total:
+        raise ConfigError(
+            f"{len(without):,} of {total:,} files that are named like results hold none "
+            f"({listed([path.name for path in without])}): the others are no history, unless given by name"
+        )
+
+
+def _shape(path: Path) -> str:
+    """Return a file's path without ids of commits and numbers."""
+    return re.sub(r"\d+", "0", without_ids(str(path)))
+
+
 def _nothing_left(reading: RunsReading) -> str:
     """Return why files have no results that can be compared, and what would give some."""
     reasons = [f"{format_.name}: {format_.remedy}" for format_ in reading.foreign]
@@ -218,12 +273,12 @@ def _content(path: Path) -> ResultFile | None:
         return None
 
 
-def _read(content: ResultFile) -> list[BenchmarkRun]:
+def _read(content: ResultFile, *, is_joined: bool) -> list[BenchmarkRun]:
     format_ = find_format(content)
     if not format_:
         return []
     try:
-        results = [format_.read(run) for run in format_.runs(content)]
+        results = [_settled(format_.read(run), is_joined=is_joined) for run in format_.runs(content)]
     except ConfigError as error:
         raise ConfigError(f"{content.path}: {error}") from None
     unnamed = [f"{content.path}:{number}" if results[1:] else "" for number in range(len(results))]
@@ -233,22 +288,56 @@ def _read(content: ResultFile) -> list[BenchmarkRun]:
     ]
 
 
+def _settled(results: FileResults, *, is_joined: bool) -> FileResults:
+    """Return results with the interleaved ones among them, or among those that are left out."""
+    interleaved = results.interleaved
+    if not interleaved:
+        return results
+    if is_joined:
+        remarks = results.remarks | {Remark.REPETITIONS}
+        return replace(results, measurements=[*results.measurements, *interleaved], remarks=remarks)
+    left_out = Counter(results.left_out)
+    left_out[LeftOut.AMBIGUOUS] += sum(len(measurement.values) for measurement in interleaved)
+    return replace(results, left_out=left_out)
+
+
 def _with_commits(runs: Sequence[BenchmarkRun]) -> list[BenchmarkRun]:
     """Return runs with the commits that their names say, where their files say none.
 
-    A folder that all files share, such as a container's ``/builds/3fabc12d``, names no commit of theirs.
+    A folder that all files share, such as a container's ``/builds/3fabc12d``, names no commit of theirs. Of
+    several ids in a name, as of ``revert-0f3c2a9-4d5e6f7.txt``, those of all files and those that are another
+    file's only id are not the commit; what is not decided so becomes ``candidates``.
     """
     shared = Path(os.path.commonpath([run.path.parent.absolute() for run in runs])) if runs[1:] else None
+    paths = [run.path.absolute().relative_to(shared) if shared else run.path for run in runs]
+    ids = [next(filter(None, map(_distinct_ids, _names(path))), []) for path in paths]
+    single = {
+        run.commit or names[0] for run, names in zip(runs, ids, strict=True) if run.commit or len(names) == 1
+    }
+    several = {frozenset(names) for names in ids if names[1:]}
+    common = frozenset.intersection(*several) if len(several) > 1 else frozenset[str]()
     named = []
-    for run in runs:
-        path = run.path.absolute().relative_to(shared) if shared else run.path
-        ids = [sha for name in _names(path) if (sha := commit_of(name))]
+    for run, path, names in zip(runs, paths, ids, strict=True):
         results = run.results
         if any(is_dirty(name) for name in _names(path)):
             results = replace(results, remarks=results.remarks | {Remark.DIRTY})
-        named.append(replace(run, results=results, commit=run.commit or next(iter(ids), "") or str(run.path)))
+        own = [name for name in names if not names[1:] or not (name in common or _is_among(name, single))]
+        commit = run.commit or (own[0] if len(own) == 1 else str(run.path))
+        candidates = () if run.commit or len(names) < 2 or len(own) == 1 else tuple(own or names)
+        named.append(replace(run, results=results, commit=commit, candidates=candidates))
     whole = _whole_ids({run.commit for run in named})
     return [replace(run, commit=whole[run.commit]) for run in named]
+
+
+def _distinct_ids(name: str) -> list[str]:
+    """Return the ids in a name; of a whole id and its abbreviation the whole one."""
+    ids = sorted(dict.fromkeys(commits_of(name)), key=len, reverse=True)
+    return [sha for at, sha in enumerate(ids) if not any(longer.startswith(sha) for longer in ids[:at])]
+
+
+def _is_among(sha: str, ids: Collection[str]) -> bool:
+    """Return whether an id, or what it abbreviates or is abbreviated by, is among ids."""
+    return any(sha.startswith(other) or other.startswith(sha) for other in ids)
 
 
 def _whole_ids(commits: Collection[str]) -> dict[str, str]:
@@ -270,12 +359,22 @@ def _resolved(run: BenchmarkRun, order: Sequence[str], position: dict[str, int])
     """Return the commit of a run, empty if the order lacks it or has several of that abbreviation.
 
     One abbreviated id in a hundred is digits alone: if ``order`` has such a commit, they are no date.
+
+    Raises:
+        ConfigError: the order has several of the commits that the name of the file may mean.
     """
-    named = (digits for name in _names(run.path) for digits in commits_of(name) if digits.isdigit())
-    for commit in (run.commit, *named):
+    digits = (
+        sha
+        for name in _names(run.path)
+        for sha in commits_of(name, digits=True)
+        if len(sha) < 40 and sha.isdigit()
+    )
+    for commit in (run.commit, *digits):
         if commit in position:
             return commit
         whole = [sha for sha in order if commit and sha.startswith(commit)]
         if len(whole) == 1:
             return whole[0]
-    return ""
+    of_branch = [sha for sha in order if any(sha.startswith(commit) for commit in run.candidates)]
+    _check_name(run, of_branch)
+    return next(iter(of_branch), "")

@@ -23,6 +23,7 @@ from agents.experiments.benchmarks.results import (
     ResultFormat,
     commit_of,
     has_members,
+    without_ids,
 )
 from agents.experiments.benchmarks.units import Better
 
@@ -52,7 +53,7 @@ def _google_benchmark(content: ResultFile) -> FileResults:
     """Read repetitions; of benchmarks that have none, the median that was made of them, or else the mean."""
     context = labels_of(content.document["context"])
     if executable := context.get("executable"):  # builds may have folders of their own
-        context["executable"] = COMMIT_ID.sub("", PureWindowsPath(executable).name).removesuffix(".exe")
+        context["executable"] = without_ids(PureWindowsPath(executable).name).removesuffix(".exe")
     entries = Entries({name: value for name, value in context.items() if name not in _NO_CONTEXT})
     benchmarks = list(objects(content.document["benchmarks"]))
     names = {text_of(entry.get("name")) for entry in benchmarks}

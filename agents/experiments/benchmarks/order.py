@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from agents.experiments.benchmarks.results import COMMIT_ID, BenchmarkRun
+from agents.experiments.benchmarks.results import COMMIT_ID, UUID, BenchmarkRun, Labels
 from pipeline.files.listing import listed
 from pipeline.model.errors import ConfigError
 
-_TOKEN = re.compile(rf"{COMMIT_ID.pattern}|[0-9]+|[^0-9]")
-_ID = re.compile(r"[0-9a-f]{7,64}")
+_TOKEN = re.compile(rf"{UUID.pattern}|{COMMIT_ID.pattern}|[0-9]+|[^0-9]")
+_ID = re.compile(rf"{UUID.pattern}|[0-9a-f]{{7,64}}")
 _YEARS = range(1970, 2100)
 
 
@@ -30,18 +30,10 @@ class OrderBasis(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CommitOrder:
-    """Commits, oldest first.
-
-    Args:
-        commits: Their ids, or their files where nothing says a commit.
-        basis: What gives the order.
-        is_disputed: Whether numbers in the names of files give another order than the times of runs, as if
-            old commits were measured later.
-    """
+    """Ids of commits, or their files where nothing says a commit, oldest first, and what gives the order."""
 
     commits: tuple[str, ...]
     basis: OrderBasis
-    is_disputed: bool = False
 
 
 def commit_order(
@@ -57,7 +49,7 @@ def commit_order(
 
     Raises:
         ConfigError: the order is not certain: two commits have one time, or one has none, and no number in
-            the names of files counts them, or what would order them contradicts the times of commits.
+            the names of files counts them, or what would order them contradicts something else.
     """
     commits = tuple(dict.fromkeys(run.commit for run in runs))
     if order:
@@ -70,6 +62,8 @@ def commit_order(
         OrderBasis.RUN_TIMES: [(run.results.run_time,) for run in runs],
         OrderBasis.NAMES: _name_keys(runs),
     }
+    if _are_contradictory(runs):
+        keys[OrderBasis.RUN_TIMES] = [(math.nan,)] * len(runs)
     times = _firsts(runs, keys[OrderBasis.COMMIT_TIMES])
     orders = {
         basis: certain
@@ -78,16 +72,37 @@ def commit_order(
     }
     if orders:
         basis = next(iter(orders))
-        names = orders.get(OrderBasis.NAMES, orders[basis])
-        return CommitOrder(
-            orders[basis], basis, is_disputed=basis is OrderBasis.RUN_TIMES and names != orders[basis]
-        )
+        if basis is OrderBasis.RUN_TIMES and orders.get(OrderBasis.NAMES, orders[basis]) != orders[basis]:
+            raise ConfigError(
+                f"the order of {len(commits)} commits is not certain: the times of runs and the numbers in "
+                "the files' names contradict each other, as if old commits were measured later or a clock "
+                "were wrong; give --repo, or --in-order if the files are named or given oldest first"
+            )
+        return CommitOrder(orders[basis], basis)
     if _is_on_purpose([run.path for run in runs]) and _rises(times[commit][0] for commit in commits):
         return CommitOrder(commits, OrderBasis.GIVEN)
     raise ConfigError(
         f"the order of {len(commits)} commits is not known: {_untimed(runs, times)}, and no number in the "
         "files' names counts them; give --repo, or --in-order if the files are given oldest first"
     )
+
+
+def _are_contradictory(runs: Sequence[BenchmarkRun]) -> bool:
+    """True if one environment measured commits in another order than all together, by the times of runs.
+
+    The clock of a host may be wrong: then commits that it measured as well seem to be older than others.
+    """
+    timed = [run for run in runs if not math.isnan(run.results.run_time)]
+    firsts = _firsts(timed, [(run.results.run_time,) for run in timed])
+    environments: dict[Labels, list[BenchmarkRun]] = {}
+    for run in timed:
+        labels = next((item.labels for item in run.results.measurements), ())
+        environments.setdefault(labels, []).append(run)
+    for part in environments.values():
+        own = _firsts(part, [(run.results.run_time,) for run in part])
+        if not _rises(firsts[commit][0] for commit in sorted(own, key=own.__getitem__)):
+            return True
+    return False
 
 
 def _is_on_purpose(paths: Sequence[Path]) -> bool:
@@ -116,9 +131,11 @@ def _untimed(runs: Sequence[BenchmarkRun], times: Mapping[str, tuple[float, ...]
         if math.isnan(run.results.commit_time) and math.isnan(run.results.run_time)
     ]
     names = f" ({listed(untimed)})" if len(untimed) < len(runs) else ""
-    return (
-        f"{len(untimed)} of {len(runs)} files have no time{names}" if untimed else "some have the same time"
-    )
+    if untimed:
+        return f"{len(untimed)} of {len(runs)} files have no time{names}"
+    if _are_contradictory(runs):
+        return "hosts measured them in different orders by the times of runs, as if a clock were wrong"
+    return "some have the same time"
 
 
 def _certain(runs: Sequence[BenchmarkRun], keys: Sequence[tuple[float, ...]]) -> tuple[str, ...]:

@@ -6,16 +6,16 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from agents.experiments.benchmarks.entries import Entries, distinct
+from agents.experiments.benchmarks.entries import BRANCH, Entries, distinct
 from agents.experiments.benchmarks.members import labels_of, objects, part, text_of
 from agents.experiments.benchmarks.results import (
-    COMMIT_ID,
     FileResults,
     LeftOut,
     Remark,
     ResultFile,
     ResultFormat,
     has_members,
+    without_ids,
 )
 
 _NO_MACHINE = re.compile(r"cpu\.(hz_|flags|cpuinfo_version|python_version)")
@@ -35,7 +35,7 @@ def _pytest_benchmark(content: ResultFile) -> FileResults:
     commit = part(document, "commit_info")
     machine = labels_of(document["machine_info"])
     labels = {name: value for name, value in machine.items() if not _NO_MACHINE.match(name)}
-    entries = Entries(labels | labels_of({"project": commit.get("project")}))
+    entries = Entries(labels | labels_of({name: commit.get(name) for name in ("project", BRANCH)}))
     if commit.get("dirty") is True:
         entries.remarks.add(Remark.DIRTY)
     for entry in distinct(objects(document["benchmarks"]), _pytest_identity, entries):
@@ -115,15 +115,16 @@ def _pyperf(content: ResultFile) -> FileResults:
 
     Metadata that benchmarks share are in those of the file, what runs differ in is in theirs.
     """
-    document, entries = content.document, Entries()
+    document = content.document
     shared, dates = part(document, "metadata"), []
+    entries = Entries(labels_of({"commit_branch": shared.get("commit_branch")}))
     for benchmark in objects(document["benchmarks"]):
         runs = list(objects(benchmark.get("runs")))
         metadata = {**part(runs[0] if runs else {}, "metadata"), **shared, **part(benchmark, "metadata")}
         dates += [part(run, "metadata").get("date") for run in runs]
         labels = labels_of({name: metadata.get(name) for name in _PYPERF_LABELS})
         if "python_version" in labels:  # of CPython's own builds it names their commit
-            labels["python_version"] = COMMIT_ID.sub("", labels["python_version"])
+            labels["python_version"] = without_ids(labels["python_version"])
         lists = [run.get("values") for run in runs]
         values = [value for numbers in lists if isinstance(numbers, list) for value in numbers]
         unit = _PYPERF_UNITS.get(text_of(metadata.get("unit", "second")), "")

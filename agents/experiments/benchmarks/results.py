@@ -22,8 +22,13 @@ from agents.experiments.benchmarks.units import Better
 from pipeline.model.clock import from_iso
 from pipeline.model.errors import ConfigError, InvalidMessage
 
-COMMIT_ID = re.compile(r"(?:(?<![0-9a-zA-Z])|(?<=-g))[0-9a-f]{7,64}(?![0-9a-zA-Z])")
-"""Id of a commit, also as git describe writes it: v1.2-3-g0f3c2a9."""
+COMMIT_ID = re.compile(r"(?:(?<![0-9a-zA-Z])|(?<=-g))(?:[0-9a-f]{64}|[0-9a-f]{7,40})(?![0-9a-zA-Z])")
+"""Id of a commit, also as git describe writes it: v1.2-3-g0f3c2a9; in texts without UUIDs."""
+
+UUID = re.compile(
+    r"(?<![0-9a-zA-Z])(?:[0-9a-f]{8}(?:-?[0-9a-f]{4}){3}-?[0-9a-f]{12}|[0-9A-F]{8}(?:-[0-9A-F]{4}){3}-[0-9A-F]{12})"
+    r"(?![0-9a-zA-Z])"
+)
 
 _PROSE = {".md", ".markdown", ".rst", ".adoc", ".org", ".tex", ".html", ".htm", ".ipynb", ".patch", ".diff"}
 _FENCES = ("```", "#!", "<!")
@@ -75,7 +80,11 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class FileResults:
-    """Results of one file; ``commit`` is empty and a time NaN if the file has none."""
+    """Results of one file; ``commit`` is empty and a time NaN if the file has none.
+
+    ``interleaved`` are results of names that come again after others, with no package: repetitions of one
+    benchmark in several runs, or benchmarks of several packages.
+    """
 
     measurements: list[Measurement]
     commit: str = ""
@@ -83,6 +92,7 @@ class FileResults:
     run_time: float = math.nan  # epoch seconds at which it was measured
     remarks: frozenset[Remark] = frozenset()
     left_out: Mapping[LeftOut, int] = field(default_factory=dict)
+    interleaved: Sequence[Measurement] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,12 +160,16 @@ class ResultFormat:
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkRun:
-    """Results of one file, and the commit that they belong to; ``str(path)`` if nothing says it."""
+    """Results of one file, and the commit that they belong to; ``str(path)`` if nothing says it.
+
+    ``candidates``: ids in the file's name, if several may be the commit.
+    """
 
     path: Path
     format: ResultFormat
     results: FileResults
     commit: str
+    candidates: tuple[str, ...] = ()
 
 
 _registry: dict[str, ResultFormat] = {}
@@ -184,13 +198,23 @@ def commit_of(text: object) -> str:
     >>> commit_of("results/0f3c2a9-linux.json")
     '0f3c2a9'
     """
-    # Digits alone are more often a date or the number of a build.
-    return next((commit for commit in commits_of(text) if not commit.isdigit() or len(commit) >= 40), "")
+    return next(iter(commits_of(text)), "")
 
 
-def commits_of(text: object) -> list[str]:
-    """Return all that may be ids of commits within a text, digits alone among them."""
-    return COMMIT_ID.findall(text) if isinstance(text, str) else []
+def commits_of(text: object, *, digits: bool = False) -> list[str]:
+    """Return all that may be ids of commits within a text.
+
+    Args:
+        text: Such as the name of a file.
+        digits: Whether short ones of digits alone count: they are more often a date or the number of a build.
+    """
+    commits = COMMIT_ID.findall(UUID.sub("", text)) if isinstance(text, str) else []
+    return [commit for commit in commits if digits or not commit.isdigit() or len(commit) >= 40]
+
+
+def without_ids(text: str) -> str:
+    """Return a text without ids of commits and UUIDs."""
+    return COMMIT_ID.sub("", UUID.sub("", text))
 
 
 def moment_of(value: object) -> float:

@@ -12,8 +12,8 @@ from statistics import median
 
 import numpy as np
 
-from agents.experiments.benchmarks.entries import PROCESSORS
-from agents.experiments.benchmarks.results import COMMIT_ID, BenchmarkRun, Labels, Measurement
+from agents.experiments.benchmarks.entries import BRANCH, PACKAGE, PROCESSORS
+from agents.experiments.benchmarks.results import BenchmarkRun, Labels, Measurement, Remark, without_ids
 from agents.experiments.benchmarks.units import Better, unit_of
 from pipeline.files.listing import listed
 from pipeline.model import FloatArray
@@ -26,6 +26,9 @@ _COUNTER = re.compile(
     re.IGNORECASE,
 )
 """What counts runs in names of files: 17, run2, v1.2.3, 20260131T180000Z; but not smp8 or py3.11."""
+_TRUNKS = {"main", "master", "trunk", "develop"}
+"""Names of folders and files that are those of a branch; what stands in their place is another branch."""
+
 _SMALL = re.compile(r"[0-9]{1,3}")
 
 
@@ -65,9 +68,10 @@ def identified(
     """Yield each measurement with its run and identity.
 
     Beside the labels of the file there are ``format``, ``statistic``, and, where a file does not say the
-    machine, ``file``: the names of folders and file, without ids of commits and counters. ``unit`` is a label
-    where a file has one benchmark in several units of one scale, which are different metrics. A number of
-    processors that Go appended is part of the name again if another file has this name without one.
+    machine, ``file``: the names of folders and file, without ids of commits and counters. Where some of these
+    are those of a trunk such as main, they are the label ``branch`` of files that say the machine. ``unit``
+    is a label where a file has one benchmark in several units of one scale, which are different metrics. A
+    number of processors that Go appended is part of the name again if another file has this name without one.
 
     Raises:
         ConfigError: no result has a label of ``across``.
@@ -80,8 +84,8 @@ def identified(
     @cache
     def labels_left(labels: Labels, of_run: Labels, statistic: str, *, is_whole: bool) -> Labels:
         without = {*across, PROCESSORS} if is_whole else across
-        every = (*labels, *of_run, ("statistic", statistic))
-        return tuple(sorted((name, value) for name, value in every if name not in without))
+        every = dict((*of_run, *labels, ("statistic", statistic)))  # a file's own branch is in labels
+        return tuple(sorted((name, value) for name, value in every.items() if name not in without))
 
     for run, file in zip(runs, _file_labels(runs), strict=True):
         of_run = (("format", run.format.name), *file)
@@ -123,11 +127,18 @@ def _file_labels(runs: Sequence[BenchmarkRun]) -> list[Labels]:
     if 2 * len(set(names)) > count > 1:  # the numbers count commits
         names = [_environment(path) for path in paths]
     unsaid = _unsaid_environments(runs, names)
-    names = [
-        "" if _has_machine(run) and run.format.name not in unsaid else name
-        for run, name in zip(runs, names, strict=True)
-    ]
-    return [(("file", name),) if name else () for name in _shared_names(runs, names)]
+    says_machine = [_has_machine(run) and run.format.name not in unsaid for run in runs]
+    files = ["" if said else name for name, said in zip(names, says_machine, strict=True)]
+    labels: list[Labels] = [(("file", name),) if name else () for name in _shared_names(runs, files)]
+    if any(map(_is_trunk, names)) and not all(map(_is_trunk, names)):
+        branches = [name if said else "" for name, said in zip(names, says_machine, strict=True)]
+        for at, name in enumerate(_shared_names(runs, branches)):
+            labels[at] += ((BRANCH, name),) if name else ()
+    return labels
+
+
+def _is_trunk(name: str) -> bool:
+    return not _TRUNKS.isdisjoint(name.lower().split("/"))
 
 
 def _shared_names(runs: Sequence[BenchmarkRun], names: Sequence[str]) -> Sequence[str]:
@@ -186,7 +197,7 @@ def _environment(path: Path, *, numbered: bool = False) -> str:
 
 
 def _environment_of(part: str, *, numbered: bool) -> str:
-    words = ["", *_SEPARATOR.split(COMMIT_ID.sub("", part)), ""]
+    words = ["", *_SEPARATOR.split(without_ids(part)), ""]
     is_counter = [bool(_COUNTER.fullmatch(word)) for word in words]
     return "-".join(
         word
@@ -295,7 +306,8 @@ def changed_labels(series: Sequence[BenchmarkSeries]) -> list[str]:
 
 def _check_labels(runs: Sequence[BenchmarkRun], across: Collection[str]) -> None:
     names = {name for run in runs for item in run.results.measurements for name, _ in item.labels}
-    names |= {"file", "format", "statistic"}
+    names |= {"file", "format", "statistic", BRANCH}
+    names |= {PACKAGE for run in runs if Remark.REPETITIONS in run.results.remarks}
     for name in across:
         if name not in names:
             raise ConfigError(f"--across {name}: no result has this label, but {listed(sorted(names), name)}")

@@ -35,7 +35,18 @@ _COSTS = {
 _MEMORY = {"rss", "heap", "stack", "alloc", "allocs", "allocated", "mem", "memory"}
 """Words that say that bytes are of memory, and not of data that are processed."""
 
-_SUFFIX = re.compile(r"(.+[-_])(ns|us|ms|sec)")
+_SPELT = "|".join(
+    sorted(
+        (text for text in _SECONDS if UNIT_S[TIME_UNITS[text]] <= 1 and text != "s"), key=len, reverse=True
+    )
+)
+_SUFFIX = re.compile(
+    rf"(.+[-_ ])({_SPELT})|(.+?) ?[(\[]({_SPELT}|s)[)\]]|(.*(?:time|latency|duration|elapsed)[-_ ])(s)",
+    re.IGNORECASE,
+)
+"""A metric with the unit of its time: p99-ns, latency_seconds, Time (ms), wall_time_s; min is a minimum."""
+
+_PER = re.compile(r"(.+?)[-_ ]per[-_ ](.+)", re.IGNORECASE)
 _WORD = re.compile(r"[-_ .:]+")
 
 
@@ -69,24 +80,40 @@ def unit_of(text: str) -> ResultUnit:
     >>> unit_of("ops/ms")
     ResultUnit(dimension='ops/s', scale=1000.0, better=<Better.HIGHER: 'higher'>)
     """
-    above, slash, under = text.partition("/")
+    above, slash, under = _fraction(text)
     dimension, scale = _on_scale(above)
-    is_cost = above in _SECONDS or above in _BYTES or dimension != above or _is_cost(above)
-    if under in _SECONDS:
+    is_cost = (
+        _seconds(above) > 0 or above in _BYTES or _SUFFIX.fullmatch(above) is not None or _is_cost(above)
+    )
+    if seconds := _seconds(under):
         better = Better.UNKNOWN if is_cost and above not in _BYTES else Better.HIGHER
-        return ResultUnit(f"{dimension}/s", scale / _SECONDS[under], better)
+        return ResultUnit(f"{dimension}/s", scale / seconds, better)
     if text.lower() in _RATES:
         return ResultUnit(text, 1.0, Better.HIGHER)
     return ResultUnit(f"{dimension}{slash}{under}", scale, Better.LOWER if is_cost else Better.UNKNOWN)
 
 
+def _fraction(text: str) -> tuple[str, str, str]:
+    """Return what stands above and under the slash of a unit, or around ``per`` beside a unit of time."""
+    above, slash, under = text.partition("/")
+    if not slash and (match := _PER.fullmatch(text)) and (_seconds(match[1]) or _seconds(match[2])):
+        return match[1], "/", match[2]
+    return above, slash, under
+
+
+def _seconds(text: str) -> float:
+    """Return the seconds of a unit of time; 0 for anything else. Only long spellings have capitals."""
+    is_word = len(text) > 3 or text.lower() == "sec"
+    return _SECONDS.get(text.lower() if is_word else text, 0.0)
+
+
 def _on_scale(text: str) -> tuple[str, float]:
-    if text in _SECONDS:
-        return "s", _SECONDS[text]
+    if seconds := _seconds(text):
+        return "s", seconds
     if text in _BYTES:
         return "B", _BYTES[text]
     if match := _SUFFIX.fullmatch(text):
-        return f"{match[1]}s", _SECONDS[match[2]]
+        return f"{match[1] or match[5] or f'{match[3]}-'}s", _SECONDS[(match[2] or match[4] or "s").lower()]
     return text, 1.0
 
 

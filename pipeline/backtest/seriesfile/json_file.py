@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from pipeline.backtest.seriesfile.content import Content
 from pipeline.backtest.seriesfile.table import Cells, Table, known_name, named
 from pipeline.messages.fields import EARLIEST_S, LATEST_S
 from pipeline.model.errors import ConfigError
+from pipeline.model.units import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +128,26 @@ def _prometheus(value: Any) -> Shaped | None:
         columns["value"] += [number for _, number in samples]
     if not label:
         del columns["service"]
-    return Shaped(columns, sparse=True, assumed=(f"service by the label {label}",) if label else ())
+    by_label = (f"service by the label {label}",) if label else ()
+    return Shaped(columns, sparse=True, assumed=(*by_label, *_reservations(value, result)))
+
+
+def _reservations(answer: Mapping[str, Any], result: Sequence[Any]) -> Iterator[str]:
+    """Yield what an answer says against its own data, and what of them is left out.
+
+    Thanos warns of stores that did not answer, VictoriaMetrics has ``isPartial`` for it.
+    """
+    if answer.get("isPartial"):
+        yield "a partial answer (isPartial), which lacks data of some servers"
+    for name in ("warnings", "infos"):
+        texts = answer.get(name)
+        if isinstance(texts, list) and texts:
+            more = f" and {len(texts) - 1:,} more" if texts[1:] else ""
+            yield f"an answer with {name}: {str(texts[0])[:200]!r}{more}"
+    histograms = [entry["histograms"] for entry in result if entry.get("histograms")]
+    if histograms:
+        points = sum(len(points) for points in histograms if isinstance(points, list))
+        yield f"without {counted(points, 'histogram')} of {len(histograms):,} series, beside their values"
 
 
 def _labels(entry: Any) -> dict[str, str]:
@@ -156,10 +176,15 @@ def _selector(labels: Mapping[str, str], service: str) -> str:
     return f"{name}{{{matchers}}}" if matchers else name or "value"
 
 
-def _influx(value: Any) -> None:
-    """Refuse an answer of InfluxDB, whose CSV is read."""
+def _foreign(value: Any) -> None:
+    """Refuse what other programs export, of which something else is read."""
     if isinstance(value, dict) and isinstance(value.get("results"), list):
         raise WrongShape("an answer of InfluxDB; ask for CSV (Accept: application/csv)")
+    first = value[0] if isinstance(value, list) and value else value
+    if isinstance(first, dict) and {"metric", "values", "timestamps"} <= first.keys():
+        raise WrongShape("an export of VictoriaMetrics; ask for query_range")
+    if isinstance(value, list) and isinstance(first, dict) and {"status", "data"} <= first.keys():
+        raise WrongShape("several answers of Prometheus; give each one by itself")
 
 
 def _graphite(value: Any) -> Shaped | None:
@@ -244,7 +269,7 @@ def _pairs_of(value: Any) -> list[tuple[Any, Any]] | None:
 
 SHAPES: Sequence[Callable[[Any], Shaped | None]] = (
     _prometheus,
-    _influx,
+    _foreign,
     _graphite,
     _object_of_columns,
     _records,

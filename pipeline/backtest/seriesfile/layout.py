@@ -13,6 +13,7 @@ from pipeline.model.errors import ConfigError
 from pipeline.model.units import counted
 
 _USED = KNOWN - set(TIMES)
+_NAMELESS = "a column that has no name"
 
 
 def lay_out(table: Table, *, untimed: bool) -> Table:
@@ -43,7 +44,7 @@ def lay_out(table: Table, *, untimed: bool) -> Table:
 def _described(name: str, cells: Cells) -> str:
     """Name a column that is not used; texts in it may be labels, whose rows are then one series."""
     texts = 0 if isinstance(cells, np.ndarray) else len(set(cells))
-    return f"{name or 'a column that has no name'}{f' ({texts:,} values)' if name and texts > 1 else ''}"
+    return f"{name or _NAMELESS}{f' ({texts:,} values)' if name and texts > 1 else ''}"
 
 
 def _with_times(table: Table, *, untimed: bool) -> Table:
@@ -73,7 +74,7 @@ def _either(names: Sequence[str]) -> str:
 
 def _long(table: Table) -> Table:
     """Turn a table with a column per series, as dashboards export it, into one with a row per point."""
-    names = [name for name in table.cells if name not in KNOWN]
+    names = [name for name in table.cells if name and name not in KNOWN]
     if not names:
         return table
     rows, times = len(table.lines), table.cells["timestamp"]
@@ -87,8 +88,8 @@ def _long(table: Table) -> Table:
             cells[name] = [str(cell) for cell in table.cells[name]] * len(names)
     long = replace(table, cells=cells, lines=[*table.lines] * len(names), wide=True)
     long = long.assume(f"{counted(len(names), 'column')} as series")
-    others = [name for name in table.cells if name in TIMES]
-    return long.assume(f"without {listed(others)}") if others else long
+    others = [name for name in table.cells if name in TIMES or not name]
+    return long.assume(f"without {listed([name or _NAMELESS for name in others])}") if others else long
 
 
 def _joined(columns: Sequence[Cells]) -> Cells:

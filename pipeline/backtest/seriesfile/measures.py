@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from pipeline.backtest.seriesfile.quantities import Quantities, WrongCell, read_quantities
+from pipeline.backtest.seriesfile.quantities import Quantities, WrongCell, unit_of_cell
 from pipeline.model import FloatArray, IntArray
 from pipeline.model.units import TIME_UNITS, UNIT_S
 
@@ -71,9 +71,8 @@ def in_one_unit(found: Quantities, rows: IntArray) -> tuple[FloatArray, str, str
 
 def is_quantity(cell: str) -> bool:
     """Return whether a cell is a number, perhaps with a known unit; ``99th percentile`` is none."""
-    try:
-        (unit,) = read_quantities([cell], decimal_comma=True).units[-1:]
-    except WrongCell:
+    unit = unit_of_cell(cell)
+    if unit is None:
         return False
     return not unit[:1].isalpha() or _scale(unit) != (1.0, unit) or unit in _SCALES
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -15,12 +16,21 @@ _LONGEST = 64  # characters of a cell that may be a quantity
 _SPACES = " \u00a0\u2007\u2009\u202f"
 _QUANTITY = re.compile(
     r"\s*(?P<sign>[-+\u2212]?)\s?(?P<currency>[$€£¥]?)\s?"
-    rf"(?P<number>[0-9.,](?:[0-9.,'’{_SPACES}]*[0-9.,])?)(?P<exponent>(?:[eE][-+]?[0-9]+)?)"
+    rf"(?P<number>[0-9.,](?:[0-9.,'’_{_SPACES}]*[0-9.,])?)(?P<exponent>(?:[eE][-+]?[0-9]+)?)"
     r"\s*(?P<unit>(?:(?:[^\W\d_]|[%‰°$€£¥/])[^\d_\x00-\x1f\x7f]{0,24})?)"
 )
 _SHAPE = str.maketrans(dict.fromkeys("123456789", "0"))
 _PLAIN = str.maketrans({**dict.fromkeys(_SPACES, " "), "’": "'"})
-_WRITTEN = {" ": "spaces", "'": "apostrophes", ",": "commas", ".": "points"}
+_WRITTEN = {" ": "spaces", "'": "apostrophes", "_": "underscores", ",": "commas", ".": "points"}
+_EITHER = re.compile(r"0{1,3}[.,]000")
+"""Shape of a number that has either decimals or thousands after its only separator."""
+
+_THOUSANDS = re.compile(r"\s*[-+]?[1-9][0-9]{0,2}\.[0-9]{3}\s*")
+
+Decimal = Literal["point", "comma"]
+"""What stands before decimals."""
+
+MARKS: Mapping[Decimal, str] = {"point": ".", "comma": ","}
 
 
 class WrongCell(SmidgenError):
@@ -29,6 +39,10 @@ class WrongCell(SmidgenError):
     def __init__(self, row: int, what: str) -> None:
         super().__init__(what)
         self.row = row
+
+
+class EitherMark(WrongCell):
+    """The cells of a column do not say what stands before decimals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +56,21 @@ class Quantities:
 
 
 @dataclass(frozen=True, slots=True)
+class Decimals:
+    """What stands before decimals, as far as a file says it beside the column that is read.
+
+    Attributes:
+        given: The mark that is certain, "." or ","; empty if the cells must say.
+        presumed: The mark of this kind of file where cells may have it or the other one.
+        is_sure: Whether programs wrote the file: then ``presumed`` stands before thousands in no cell.
+    """
+
+    given: str = ""
+    presumed: str = "."
+    is_sure: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class _Part:
     """The parts of a cell that may be a quantity."""
 
@@ -52,9 +81,12 @@ class _Part:
 
     @property
     def shape(self) -> str:
-        """The number with 0 for every digit, but z for a leading 0, which begins no group of thousands."""
+        """The number with 0 for every digit, but z for a first one that begins no group of thousands.
+
+        That is a 0, and any digit before an exponent.
+        """
         shape = self.number.translate(_SHAPE)
-        return f"z{shape[1:]}" if self.number[0] == "0" else shape
+        return f"z{shape[1:]}" if shape[0] == "0" and (self.number[0] == "0" or self.exponent) else shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +109,9 @@ class _Notation:
 
 
 _NOTATIONS = tuple(
-    _Notation(decimal, thousands) for decimal, other in (".,", ",.") for thousands in ("", other, " ", "'")
+    _Notation(decimal, thousands)
+    for decimal, other in (".,", ",.")
+    for thousands in ("", other, " ", "'", "_")
 )
 
 
@@ -90,28 +124,61 @@ def is_number(text: str) -> bool:
     return True
 
 
-def read_quantities(cells: Sequence[str], *, decimal_comma: bool = False) -> Quantities:
+def read_quantities(
+    cells: Sequence[str], decimals: Decimals = Decimals(), series_of: IntArray | None = None
+) -> Quantities:
     """Read a column of numbers; all its cells together determine the meaning of commas, points and spaces.
 
     Args:
         cells: (rows,) texts; NaN is written ``nan``.
-        decimal_comma: True if a comma that may separate decimals or thousands separates decimals.
+        decimals: What the file says of its marks.
+        series_of: (rows,) the series of each row; without it all are of one.
 
     Raises:
-        WrongCell: a cell holds no number, contradicts the others, or may be two numbers.
+        WrongCell: a cell holds no number, contradicts the others, or may be two numbers (EitherMark).
     """
     try:
         numbers = np.array(cells, dtype=np.float64)
     except ValueError:
-        return _read_written(cells, decimal_comma)
+        return _read_written(cells, decimals, series_of)
+    if decimals.given == "," or (decimals != Decimals() and _may_have_thousands(cells)):
+        return _read_written(cells, decimals, series_of)
     return Quantities(numbers, np.zeros(len(numbers), dtype=np.int64), ("",))
 
 
-def _read_written(cells: Sequence[str], decimal_comma: bool) -> Quantities:
+def _may_have_thousands(cells: Sequence[str]) -> bool:
+    """Return whether the points in numbers of programs may as well stand before thousands; usually quick."""
+    with_point = [cell for cell in cells if "." in cell]
+    return bool(with_point) and all(_THOUSANDS.fullmatch(cell) for cell in with_point)
+
+
+def decimal_mark(cells: Sequence[str]) -> str:
+    """Return what stands before decimals in a column, "." or ","; empty if its cells do not say."""
+    try:
+        parts = [part for row, cell in enumerate(cells) if (part := _part(row, cell)) is not None]
+        fitting = _fitting(cells, _first_rows({row: part.shape for row, part in enumerate(parts)}))
+    except WrongCell:
+        return ""
+    marks = {notation.decimal for notation in fitting}
+    return marks.pop() if len(marks) == 1 else ""
+
+
+def unit_of_cell(cell: str) -> str | None:
+    """Return the unit of a cell that may be a quantity, empty if it has none; None for anything else."""
+    try:
+        part = _part(0, cell)
+    except WrongCell:
+        return None
+    if part is None:
+        return ""
+    return part.unit if any(notation.reads(part.shape) for notation in _NOTATIONS) else None
+
+
+def _read_written(cells: Sequence[str], decimals: Decimals, series_of: IntArray | None) -> Quantities:
     parts = [_part(row, cell) for row, cell in enumerate(cells)]
     rows = [row for row, part in enumerate(parts) if part is not None]
     shapes = {row: part.shape for row, part in enumerate(parts) if part is not None}
-    notation = _notation(cells, shapes, decimal_comma)
+    notation = _notation(cells, shapes, decimals, series_of)
     values = [
         float(cell) if part is None else notation.value(part) for cell, part in zip(cells, parts, strict=True)
     ]
@@ -138,33 +205,73 @@ def _part(row: int, cell: str) -> _Part | None:
     return _Part(-1.0 if quantity["sign"] in ("-", "\u2212") else 1.0, number, quantity["exponent"], unit)
 
 
-def _notation(cells: Sequence[str], shapes: Mapping[int, str], decimal_comma: bool) -> _Notation:
+def _notation(
+    cells: Sequence[str], shapes: Mapping[int, str], decimals: Decimals, series_of: IntArray | None
+) -> _Notation:
     """Return the notation that reads every number.
 
     Raises:
-        WrongCell: no notation reads all numbers, or several read them differently.
+        WrongCell: no notation reads all numbers.
+        EitherMark: several read them differently.
     """
-    fitting = _NOTATIONS
-    first: dict[str, int] = {}
-    for row, shape in shapes.items():
-        first.setdefault(shape, row)
+    first = _first_rows(shapes)
+    fitting = _fitting(cells, first, decimals.given)
+    separators = {character for shape in first for character in shape} & set(",.")
+    if len({notation.decimal for notation in fitting}) == 1 or not separators:
+        return fitting[0]
+    # All numbers with a separator have a single one, before three digits: it is the same in all of them.
+    is_presumed = separators == {decimals.presumed}
+    if is_presumed and (decimals.is_sure or not _has_whole_beside(shapes, series_of)):
+        return next(notation for notation in fitting if notation.decimal == decimals.presumed)
+    row = next(row for row, shape in shapes.items() if not separators.isdisjoint(shape))
+    (separator,) = separators
+    name = next(name for name, mark in MARKS.items() if mark == separator)
+    raise EitherMark(
+        row,
+        f"{cells[row].strip()[:40]!r} may have thousands or decimals after its {name}, and no other cell "
+        f"says which: write 1002 or 1.0020 for such as 1{separator}002, or give --decimal (detect, backtest)",
+    )
+
+
+def _fitting(cells: Sequence[str], first: Mapping[str, int], mark: str = "") -> tuple[_Notation, ...]:
+    """Return the notations, of those with this mark before decimals if it is given, that read every number.
+
+    Args:
+        cells: (rows,).
+        first: The first row of each shape.
+        mark: "." or ","; empty for either.
+
+    Raises:
+        WrongCell: there is none.
+    """
+    fitting = tuple(notation for notation in _NOTATIONS if mark in ("", notation.decimal))
     for shape, row in first.items():
         fitting = tuple(notation for notation in fitting if notation.reads(shape))
         if not fitting:
             hint = " as the cells before it" if any(notation.reads(shape) for notation in _NOTATIONS) else ""
             raise WrongCell(row, f"not a number{hint}: {cells[row].strip()[:40]!r}")
-    separators = {character for shape in first for character in shape} & set(",.")
-    with_comma = [notation for notation in fitting if notation.decimal == ","]
-    if len(with_comma) in (0, len(fitting)) or "," not in separators:
-        return fitting[0]
-    if separators == {","} and decimal_comma:
-        return with_comma[0]
-    row = next(row for row, shape in shapes.items() if "," in shape)
-    raise WrongCell(
-        row,
-        f"{cells[row].strip()[:40]!r} may have thousands or decimals after its comma, and no other cell says "
-        "which; write decimals with a point, and nothing between thousands",
-    )
+    return fitting
+
+
+def _first_rows(shapes: Mapping[int, str]) -> dict[str, int]:
+    """Return the first row of each shape."""
+    first: dict[str, int] = {}
+    for row, shape in shapes.items():
+        first.setdefault(shape, row)
+    return first
+
+
+def _has_whole_beside(shapes: Mapping[int, str], series_of: IntArray | None) -> bool:
+    """Return whether a series has numbers below 1,000 without the separator that others have.
+
+    Three decimals throughout are decimals that a program rounded; it would not write 999 beside them.
+    """
+    kinds: dict[int, set[bool]] = {}
+    for row, shape in shapes.items():
+        if shape != "z":  # 0 may be written in either way
+            series = 0 if series_of is None else int(series_of[row])
+            kinds.setdefault(series, set()).add(_EITHER.fullmatch(shape) is not None)
+    return any(len(kind) == 2 for kind in kinds.values())
 
 
 def _assumed(notation: _Notation, shapes: set[str]) -> tuple[str, ...]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from pipeline.backtest.seriesfile.content import read_content
 from pipeline.backtest.seriesfile.formats import read_table
 from pipeline.backtest.seriesfile.layout import lay_out
+from pipeline.backtest.seriesfile.quantities import MARKS, Decimal, Decimals
 from pipeline.backtest.seriesfile.series import Duplicates, Series, split_series
 from pipeline.model.errors import ConfigError
 
@@ -18,6 +20,7 @@ def read_series(
     plain: bool = False,
     duplicates: Duplicates = "refuse",
     service: str | None = None,
+    decimal: Decimal | None = None,
     note: Callable[[str], None] | None = None,
 ) -> tuple[Series, ...]:
     """Read every series of a file, sorted by service, kind and name.
@@ -35,6 +38,7 @@ def read_series(
             the last of them in the file, or none of the file.
         service: Whose series they are where the file does not say so; without it, unless ``plain``, its name
             is that of the file.
+        decimal: What stands before decimals; by default the cells, or else the kind of file, say.
         note: Called with one line that says what was assumed, if anything was.
 
     Raises:
@@ -44,6 +48,8 @@ def read_series(
     table = read_table(content)
     if not table.lines:
         raise ConfigError(f"{content.name}: holds no point")
+    if decimal:
+        table = replace(table, decimals=Decimals(given=MARKS[decimal]))
     whose = service or ("" if plain else content.stem)
     if whose and not service and "service" not in table.cells:
         table = table.assume(f"service {whose} (--service names another)")

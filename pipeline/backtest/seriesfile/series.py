@@ -10,7 +10,14 @@ import numpy as np
 
 from pipeline.analysis.detect.metric_direction import DIRECTIONS
 from pipeline.backtest.seriesfile.measures import as_ucum, in_one_unit
-from pipeline.backtest.seriesfile.quantities import Quantities, WrongCell, read_quantities
+from pipeline.backtest.seriesfile.quantities import (
+    Decimals,
+    EitherMark,
+    Quantities,
+    WrongCell,
+    decimal_mark,
+    read_quantities,
+)
 from pipeline.backtest.seriesfile.table import METADATA, MISSING, Table
 from pipeline.backtest.seriesfile.times import Times, read_times, repeated_hour
 from pipeline.model import METRIC_KINDS, BoolArray, FloatArray, IntArray, MetricKind, MetricMetadata, is_gcpu
@@ -156,7 +163,7 @@ def _numbers(
 ) -> tuple[FloatArray, tuple[str, ...], tuple[str, ...]]:
     """Return a column of numbers, the unit of each series, and the assumptions about both."""
     try:
-        quantities = _quantities(table, column, missing)
+        quantities = _quantities(table, column, series_of, missing)
         values, units, assumptions = _in_one_unit(quantities, series_of)
     except WrongCell as error:
         table.refuse(error.row, column, str(error))
@@ -172,13 +179,29 @@ def _numbers(
     )
 
 
-def _quantities(table: Table, column: str, missing: bool) -> Quantities:
+def _quantities(table: Table, column: str, series_of: IntArray, missing: bool) -> Quantities:
     cells = table.cells[column]
     if isinstance(cells, np.ndarray):
         return Quantities(cells, np.zeros(len(cells), dtype=np.int64), ("",))
     if missing:
         cells = ["nan" if cell.strip().lower() in MISSING else cell for cell in cells]
-    return read_quantities(cells, decimal_comma=table.decimal_comma)
+    try:
+        return read_quantities(cells, table.decimals, series_of)
+    except EitherMark:
+        marks = {mark: name for name in table.cells if name != column and (mark := _mark(table, name))}
+        if len(marks) != 1:
+            raise
+        ((mark, name),) = marks.items()
+        quantities = read_quantities(cells, Decimals(given=mark), series_of)
+        return replace(quantities, assumed=(*quantities.assumed, f"decimals as in {name[:100]}"))
+
+
+def _mark(table: Table, column: str) -> str:
+    """Return what stands before decimals in a column, "." or ","; empty if it does not say."""
+    cells = table.cells[column]
+    if isinstance(cells, np.ndarray):
+        return ""
+    return decimal_mark([cell for cell in cells if cell.strip().lower() not in MISSING])
 
 
 def _in_one_unit(

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NoReturn
 
+from pipeline.backtest.seriesfile.quantities import Decimals
 from pipeline.model import FloatArray
 from pipeline.model.errors import ConfigError
 
@@ -33,7 +34,7 @@ class Table:
     cells: Mapping[str, Cells]
     lines: Sequence[int]  # (rows,)
     counts: Literal["line", "row"]  # what ``lines`` holds
-    decimal_comma: bool = False  # whether numbers such as 1,234 rather have a decimal comma
+    decimals: Decimals = Decimals()
     wide: bool = False  # whether each series has a column of its own: then a missing value is no point
     is_local: bool = False  # whether times that are numbers here count in a time zone that is not known
     assumed: tuple[str, ...] = ()

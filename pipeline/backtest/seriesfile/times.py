@@ -47,7 +47,7 @@ def read_times(table: Table, *, any_year: bool) -> Times:
         ConfigError: the line of what is no such time, or may be another one.
     """
     cells = table.cells["timestamp"]
-    if table.decimal_comma and not isinstance(cells, np.ndarray):
+    if (table.decimals.given or table.decimals.presumed) == "," and not isinstance(cells, np.ndarray):
         cells = [cell.replace(",", ".") for cell in cells]
     numbers = _numbers(cells)
     dates = bool(numbers) and all(has_date_digits(text) for text in numbers)

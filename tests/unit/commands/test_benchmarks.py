@@ -70,6 +70,17 @@ def test_the_table_and_the_last_commits(repository: Path, results: Path) -> None
     assert "0 changes" in late.stdout
 
 
+def test_the_title_says_how_many_files_hold_no_results(results: Path, tmp_path: Path) -> None:
+    for number, path in enumerate(sorted(results.iterdir())):
+        name = f"{number:02}-{path.name}"
+        (tmp_path / name).write_text("" if number == 5 else path.read_text())
+    (tmp_path / "README.md").write_text("Results of benchmarks")
+    _, stdout, stderr = watched(tmp_path)
+    assert "over 22 commits, ordered by the numbers in names" in " ".join(stdout.split())
+    assert "without 1 file that hold" in " ".join(stdout.split())
+    assert "passed over 2 files without results" in stderr
+
+
 def google(number: int, host: str, *benchmarks: object) -> bytes:
     date = f"2026-01-{number + 1:02}T00:00:00Z"
     return orjson.dumps({"context": {"date": date, "host_name": host}, "benchmarks": benchmarks})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import gzip
+import itertools
 from typing import Any
 
 import cramjam
@@ -211,23 +212,46 @@ async def test_a_web_page_can_neither_send_nor_read(headers: dict[str, str]) -> 
     assert not bench.outbox.messages
 
 
-async def test_the_wall_of_a_service_that_sends_cpu_is_left_out_for_an_hour() -> None:
-    bench = Bench()
+async def test_the_wall_of_a_service_that_sends_cpu_is_left_out_for_an_hour(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bench, numbers = Bench(), itertools.count(1)
     async with bench.client() as client:
 
         async def push(name: str) -> tuple[str, int]:
             before = len(bench.outbox.messages)
-            body = f"main;work {len(bench.outbox.messages) + 1}\n".encode()
+            body = f"main;work {next(numbers)}\n".encode()
             async with client.post(f"/ingest?name={name}", data=body) as answer:
                 assert answer.status == 200
                 return await answer.text(), len(bench.outbox.messages) - before
 
-        assert (await push("shop.wall"))[1] == 1, "nothing of CPU yet"
+        assert await push("shop.wall") == ("took 1\n", 0), "nothing of CPU yet"
+        assert await push("till.wall") == ("took 1\n", 0)
+        bench.now += 15
         assert (await push("shop.cpu"))[1] == 1
         assert await push("shop.wall") == (
             "took 0; left out: wall: not CPU, 1 profiles beside those of CPU\n",
             0,
         )
+        assert await push("till.wall") == ("took 1\n", 0)
+        bench.now += 45
+        assert await push("till.wall") == ("took 1\n", 3), "till has no CPU, the wall of shop is gone"
         assert (await push("till.wall"))[1] == 1
         bench.now += 3600
-        assert (await push("shop.wall"))[1] == 1, "CPU was long ago"
+        assert await push("shop.wall") == ("took 1\n", 0), "CPU was long ago"
+        bench.now += 60
+        assert (await push("shop.wall"))[1] == 2
+    assert [row for row in bench.counts.metrics() if row[1].get("reason") == "not_cpu"][0][2] == 2
+    assert not caplog.messages
+
+
+async def test_the_wall_that_waits_takes_room_and_is_left_out_at_the_end(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bench = Bench(outbox=Outbox(room=2))
+    async with bench.client() as client:
+        for number, status in enumerate((200, 200, 503)):
+            async with client.post("/ingest?name=shop.wall", data=f"main;work {number + 1}\n") as answer:
+                assert answer.status == status
+    assert not bench.outbox.messages
+    assert "left out: 2 profiles of the wall, which waited for CPU" in caplog.messages[-1]

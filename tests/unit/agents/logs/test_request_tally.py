@@ -158,7 +158,7 @@ def test_a_log_read_twice_has_the_same_ids() -> None:
 
 def test_lines_that_cannot_be_read_are_named() -> None:
     subject = tally()
-    subject.add([line(0), "x", "", line(1), '{"ts": 1, "path": "/x"}', *["y"] * 9])
+    subject.add([line(0), "x", "", line(1), '{"ts": 1, "path": "/x", "status": 200}', *["y"] * 9])
     assert (subject.omissions.invalid, subject.omissions.invalid_lines) == (11, [2, 5, 6, 7, 8])
 
 

@@ -256,6 +256,57 @@ def test_a_restart_without_a_start_stays_a_reset(values: list[tuple[float, float
     assert subject.counts == {"taken": len(values), "resets": resets}
 
 
+@pytest.mark.parametrize("exports", [2, 3, 5])
+@pytest.mark.parametrize("before_s", [15.0, 7.5])
+def test_a_process_that_restarts_after_a_few_exports_is_one_by_its_starts(
+    exports: int, before_s: float
+) -> None:
+    values = [(15.0 * i, 75.0 * (i % exports) + 5 * before_s) for i in range(60)]
+    starts = [START + 15.0 * (i - i % exports) - before_s for i in range(60)]
+    subject = conversion({"take": "x_total"}, wait="75s")
+    rates = run(subject, moments(values, starts))["x.rate"].values[2:-1]
+    assert rates.mean() == pytest.approx(5.0 - (15 - before_s) / 3 / exports, rel=0.05)
+    assert subject.counts.keys() <= {"taken", "resets"}
+
+
+def test_a_restart_at_every_second_reading_without_a_start_has_no_rate_and_is_said() -> None:
+    subject = conversion({"take": "x_total"}, wait="75s")
+    assert not run(subject, moments((15.0 * i, 75.0 * (1 + i % 2)) for i in range(60)))
+    (note,) = subject.notes()
+    assert "several processes send it, or it begins anew at every second reading" in note
+
+
+@pytest.mark.parametrize(
+    ("later", "start", "sudden"),
+    [
+        pytest.param(90_000.0, 0.0, 1, id="a larger process takes over"),
+        pytest.param(12_000.0, 0.0, 1, id="a somewhat larger one"),
+        pytest.param(9000.0, 0.0, 0, id="nothing happens"),
+        pytest.param(9400.0, 0.0, 0, id="five times the pace"),
+        pytest.param(90_000.0, START - 20_000, 0, id="with a start of its own"),
+    ],
+)
+def test_a_rise_that_may_be_another_process_is_counted(later: float, start: float, sudden: int) -> None:
+    values = [(15.0 * i, (9000.0 if i < 30 else later) + 75 * i) for i in range(60)]
+    subject = conversion({"take": "x_total"}, wait="75s")
+    rates = run(subject, moments(values, [0.0 if i < 30 else start for i in range(60)]))["x.rate"].values
+    assert subject.counts["sudden_rise"] == sudden
+    assert (max(rates) > 50) == bool(sudden)
+
+
+@pytest.mark.parametrize(("value", "sudden"), [(90_000.0, 1), (15_000.0, 0)])
+def test_a_counter_that_stood_still_rises_suddenly_by_more_than_its_count(value: float, sudden: int) -> None:
+    subject = conversion({"take": "x_total"}, wait="75s")
+    run(subject, moments((15.0 * i, 9000.0 if i < 30 else value) for i in range(60)))
+    assert subject.counts["sudden_rise"] == sudden
+
+
+def test_a_burst_of_rare_events_is_no_sudden_rise() -> None:
+    subject = conversion({"take": "x_total"}, wait="75s")
+    run(subject, moments((15.0 * i, i // 8 + (60.0 if i >= 30 else 0.0)) for i in range(60)))
+    assert subject.counts["sudden_rise"] == 0
+
+
 def test_a_writer_that_comes_once_is_a_step_that_is_taken_back() -> None:
     readings = merged(moments(ALONE), moments([(307.0, 90_000.0)]))
     subject = conversion({"take": "x_total"}, wait="75s")

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipeline.backtest.seriesfile import Series, read_series
+from pipeline.backtest.seriesfile import Decimal, Series, read_series
 from pipeline.model import FloatArray
 from pipeline.model.errors import ConfigError
 
@@ -173,8 +173,93 @@ QUANTITIES = {
     "money": (["$1,234.50", "$2"], [1234.5, 2], "values in $"),
     "a minus of typesetters": (["\u22125 ms", "+2 ms"], [-5, 2], "values in ms"),
     "numbers of programs": (["1e3", "1_000", ["2", "ms"][0]], [1000, 1000, 2], ""),
+    "underscores with a unit": (["1_000 ms", "1 ms"], [1000, 1], "value: underscores between thousands"),
     "decimal points with a unit": (["1.234 s", "5.678 s"], [1.234, 5.678], "values in s"),
 }
+
+
+SEMICOLONS = {
+    "decimal commas": ("t;value", "1,5 999", [1.5, 999], "decimal commas"),
+    "decimal points": ("t;value", "1.5 999", [1.5, 999], ""),
+    "three decimals after commas": ("t;value", "1,234 5,678", [1.234, 5.678], "decimal commas"),
+    "points and a comma": ("t;value", "1.002 0,5", [1002, 0.5], "points between thousands"),
+    "another series": ("t;a;b", "999;0,5 1.002;0,7", [999, 1002], "points between thousands"),
+    "another series with points": ("t;a;b", "999;0.5 1.002;0.7", [999, 1.002], ""),
+    "a column that is left out": ("t;value;load", "999;0,5 1.002;0,7", [999, 1002], "decimals as in load"),
+    "exponents": ("t;value", "1.234e3 9.990e2", [1234, 999], ""),
+    "such a column with points": ("t;value;load", "999;0.5 1.002;0.7", [999, 1.002], "decimals as in load"),
+}
+
+
+@pytest.mark.parametrize(("names", "rows", "wanted", "said"), SEMICOLONS.values(), ids=SEMICOLONS.keys())
+def test_the_file_says_what_stands_before_decimals(
+    tmp_path: Path, names: str, rows: str, wanted: list[float], said: str
+) -> None:
+    lines = [f"{T0 + second};{row}" for second, row in enumerate(rows.split())]
+    (series, *_), note = read(tmp_path, "s", "\n".join([names.replace("t;", "time;"), *lines]).encode())
+    assert series.values.tolist() == wanted
+    assert said in note
+
+
+EITHER = {
+    "semicolons": ("timestamp;value\n1;999\n2;1.002\n3;998\n", "point"),
+    "semicolons, three decimals throughout": ("timestamp;value\n1;1.999\n2;1.002\n", "point"),
+    "semicolons and commas": ("timestamp;value\n1;999\n2;1,002\n", "comma"),
+    "semicolons, several series": ("timestamp;a;b\n1;999;5\n2;1.002;6\n", "point"),
+    "tabs": ("timestamp\ta\tb\n1\t999\t5\n2\t1.002\t6\n", "point"),
+    "a single column": ("999\n1.002\n998\n", "point"),
+    "with a unit": ("timestamp;value\n1;999 ms\n2;1.002 ms\n", "point"),
+}
+
+
+def test_times_say_what_stands_before_decimals(tmp_path: Path) -> None:
+    content = f"time;v\n{T0},5;1.234\n{T0 + 1},5;999\n".encode()
+    (series,), note = read(tmp_path, "s", content)
+    assert series.values.tolist() == [1234, 999]
+    assert "value: decimals as in timestamp" in note
+
+
+@pytest.mark.parametrize(("content", "mark"), EITHER.values(), ids=EITHER.keys())
+def test_numbers_of_either_notation_are_refused_and_decimal_settles_them(
+    tmp_path: Path, content: str, mark: str
+) -> None:
+    (tmp_path / "s").write_text(content)
+    with pytest.raises(ConfigError, match=rf"decimals after its {mark}, and no other cell .* --decimal"):
+        read_series(tmp_path / "s", plain=True)
+    decimals: tuple[Decimal, ...] = ("point", "comma")
+    for decimal in decimals:
+        series, *_ = read_series(tmp_path / "s", plain=True, decimal=decimal)
+        assert (1.002 if decimal == mark else 1002.0) in series.values
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "timestamp\ta\tb\n1\t1.999\t5\n2\t1.002\t6\n",  # three decimals throughout, beside whole numbers
+        "timestamp\ta\tb\n1\t1.999\t5\n2\t0\t6\n3\t1.002\t6\n",
+        "timestamp,a\n1,1.999\n2,999\n3,1.002\n",  # written by a program
+        '[{"time": 1, "a": "1.002"}, {"time": 2, "a": "999"}]',
+    ],
+)
+def test_points_of_programs_stand_before_decimals(tmp_path: Path, content: str) -> None:
+    (series, *_), _ = read(tmp_path, "s", content.encode())
+    assert 1.002 in series.values
+
+
+LAST_COLUMNS = {
+    "an empty column": ("timestamp,a,b,\n1,1_000,2,\n2,3,4,\n", "2 columns as series"),
+    "empty columns": ("timestamp,a,b,,,\n1,1_000,2,,,\n2,3,4,,,\n", "2 columns as series"),
+    "rows alone": ("timestamp,a,b\n1,1_000,2,\n2,3,4\n", "2 columns as series"),
+    "a line for Excel": ("sep=;\r\ntimestamp;a;b\r\n1;1_000;2\r\n2;3;4\r\n", "2 columns as series"),
+    "an index": (",timestamp,a,b\n0,1,1_000,2\n1,2,3,4\n", "without a column that has no name"),
+}
+
+
+@pytest.mark.parametrize(("content", "said"), LAST_COLUMNS.values(), ids=LAST_COLUMNS.keys())
+def test_columns_without_a_name_are_no_series(tmp_path: Path, content: str, said: str) -> None:
+    series, note = read(tmp_path, "s", content.encode())
+    assert [(item.metric, item.values.tolist()) for item in series] == [("a", [1000, 3]), ("b", [2, 4])]
+    assert said in note
 
 
 @pytest.mark.parametrize(("cells", "wanted", "said"), QUANTITIES.values(), ids=QUANTITIES.keys())
@@ -253,6 +338,27 @@ def test_what_is_assumed_is_said(tmp_path: Path, content: str, said: str) -> Non
     assert note == (f"s: taken as: {said}" if said else "")
 
 
+RESERVATIONS = {
+    "nothing": ({"isPartial": False, "warnings": [], "infos": None}, {}, ""),
+    "a partial answer": ({"isPartial": True}, {}, "; a partial answer (isPartial), which lacks data"),
+    "a warning": ({"warnings": ["no store matched"]}, {}, "an answer with warnings: 'no store matched'"),
+    "warnings": ({"warnings": ["first", "second"]}, {}, "an answer with warnings: 'first' and 1 more"),
+    "infos": ({"infos": ["metric might not be a counter"]}, {}, "infos: 'metric might not be a counter'"),
+    "histograms": ({}, {"histograms": [[T0, {}], [T0 + 1, {}]]}, "without 2 histograms of 1 series"),
+}
+
+
+@pytest.mark.parametrize(("answer", "entry", "said"), RESERVATIONS.values(), ids=RESERVATIONS.keys())
+def test_what_an_answer_of_prometheus_says_against_its_data_is_said(
+    tmp_path: Path, answer: dict[str, object], entry: dict[str, object], said: str
+) -> None:
+    content = json.loads(prometheus({"a": np.array([1.0, 2.0])}))
+    content["data"]["result"][0] |= entry
+    _, note = read(tmp_path, "s", json.dumps(content | answer).encode())
+    assert said in note
+    assert bool(said) == (note != "s: taken as: service by the label job")
+
+
 def test_columns_of_parquet_that_are_left_out_are_said(tmp_path: Path) -> None:
     table = {"timestamp": [T0, T0 + 1], "value": [1.0, 2.0], "host": ["a", "b"]}
     assert read(tmp_path, "s", parquet(table))[1] == "s: taken as: without host"
@@ -289,6 +395,14 @@ REFUSED = {
     "nothing": ("[]", "s: holds no point"),
     "times alone": (f"timestamp\n{T0}\n", "s: no column 'value'; it has timestamp"),
     "InfluxDB": ('{"results": [{"series": []}]}', "s: an answer of InfluxDB; ask for CSV"),
+    "several answers": (
+        '{"status": "success", "data": {}}\n{"status": "success", "data": {}}\n',
+        "s: several answers of Prometheus; give each one by itself",
+    ),
+    "VictoriaMetrics": (
+        '{"metric": {"__name__": "up"}, "values": [1], "timestamps": [1]}\n',
+        "s: an export of VictoriaMetrics; ask for query_range",
+    ),
     "Prometheus without data": (
         '{"status": "error", "error": "parse error"}',
         "s: an answer of Prometheus without data: parse error",

@@ -137,8 +137,8 @@ def test_a_folder_that_cannot_be_listed_is_refused(tmp_path: Path, monkeypatch: 
 
 
 def test_times_give_the_order_and_git_does_if_it_is_asked(tmp_path: Path) -> None:
-    for number, (sha, day) in enumerate((("abcdef1", 3), ("abcdef2", 1), ("abcdef3", 2))):
-        written(tmp_path, number, sha, 1.0, f"2026-01-0{day}T00:00:00Z")
+    for sha, day in (("abcdef1", 3), ("abcdef2", 1), ("abcdef3", 2)):
+        written(tmp_path, day, sha, 1.0, f"2026-01-0{day}T00:00:00Z")
     runs = read_results([tmp_path]).runs
     assert arrange(runs).commits == ("abcdef2", "abcdef3", "abcdef1")
     order = ["abcdef3" + "0" * 33, "abcdef1" + "0" * 33]

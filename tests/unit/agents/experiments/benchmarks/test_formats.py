@@ -350,6 +350,7 @@ LABELS: Mapping[str, tuple[str, list[Labelled], RunFacts]] = {
                 {
                     "node": "ci",
                     "project": "shop",
+                    "branch": "main",
                     "python_version": "3.14.0",
                     "python_build": "main Oct 7",
                     "cpu.brand_raw": "EPYC",
@@ -731,6 +732,7 @@ def test_a_document_that_quotes_results_holds_none(name: str, text: str, is_resu
         ("bench: Mean +- std dev: 22.5 ms +- 0.2 ms\n", "pyperf"),
         ("```\nBenchmarkDotNet v0.13.12, Windows 11\n```\n", "BenchmarkDotNet"),
         ("Method;Job;Runtime;Mean\n", "BenchmarkDotNet"),
+        ('{"branch": {"slug": "main"}, "testbed": {"slug": "ci"}, "results": []}', "bencher.dev's report"),
         ("benchmark name                       samples       iterations    est run time\n", "Catch2"),
         ("Running 30s test @ http://localhost\n  2 threads\nRequests/sec: 700\n", "wrk"),
         ('{"metrics": {"http_req_duration": {"avg": 5}}, "root_group": {}}', "k6"),
@@ -757,6 +759,13 @@ def test_a_report_that_is_not_read_is_named_with_what_is(text: str, tool: str | 
         ("defaced2", "defaced2"),
         ("xdeadbee", ""),
         ("v1.2-3-g0f3c2a9-dirty", "0f3c2a9"),
+        ("3f2504e0-4f89-41d3-9a0c-0305e82c3301", ""),
+        ("3f2504e0-4f89-41d3-9a0c-0305e82c3301-0f3c2a9", "0f3c2a9"),
+        ("3f2504e04f8941d39a0c0305e82c3301_0f3c2a9", "0f3c2a9"),
+        ("12345678-1234-1234-9A0C-0305E82C3301-0f3c2a9", "0f3c2a9"),
+        ("0f3c2a9-4f89-41d3", "0f3c2a9"),
+        ("0f3c2a9" * 7, ""),  # 49 digits
+        ("0f3c2a9b" * 8, "0f3c2a9b" * 8),
         (None, ""),
     ],
 )

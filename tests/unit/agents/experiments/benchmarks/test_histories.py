@@ -626,12 +626,141 @@ def test_a_metric_of_unknown_direction_is_judged_if_it_is_given(
 
 def test_repetitions_that_no_package_distinguishes_are_said(tmp_path: Path) -> None:
     certain = (go_counted_without_packages, go_packages_at_the_end, go_packages)
-    for number, files in enumerate((go_alone, go_blocks_without_packages, *certain)):
+    for number, files in enumerate((go_alone, *certain)):
         folder = tmp_path / str(number)
         folder.mkdir()
         reading, history = read_history(folder, files)
         assert reading.remarks == ({} if files in certain else {Remark.REPETITIONS: COMMITS})
         assert find_changes(history.series)
+
+
+def test_interleaved_results_without_packages_are_left_out_or_said_to_be_repetitions(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="96 ambiguous .* --across pkg takes interleaved ones for"):
+        read_history(tmp_path, go_blocks_without_packages)
+    reading = read_results([tmp_path], across=["pkg"])
+    assert (reading.remarks, reading.left_out) == ({Remark.REPETITIONS: COMMITS}, {})
+    assert find_changes(arrange(reading.runs, across=["pkg"]).series)
+    with pytest.raises(ConfigError, match="--across pkg: no result has this label"):
+        arrange(read_history(tmp_path / "other", go_compilers)[0].runs, across=["pkg"])
+
+
+def pytest_branches(number: int, noise: Noise) -> Files:
+    level = 1.0 if number < AT else 1.2
+    branches = {"main": 1.0, "feature": level, "(detached head)": 1.0, "HEAD": 1.0}
+    commit = {"id": whole_sha(number), "time": f"2026-01-{number + 1:02}T00:00:00+00:00"}
+    documents = [
+        {**pytest_benchmark(number, [noise(level)]), "commit_info": {**commit, "branch": name}}
+        for name, level in branches.items()
+    ]
+    return {f"{number}-{at}.json": document for at, document in enumerate(documents)}
+
+
+def pyperf_branches(number: int, noise: Noise) -> Files:
+    metadata = {
+        "name": "a",
+        "commit_id": whole_sha(number),
+        "commit_date": f"2026-01-{number + 1:02}T00:00:00Z",
+    }
+    branch = "feature" if number % 2 else "main"
+    runs = [{"values": [noise(1.2 if number % 2 else 1.0)]}]
+    return {
+        f"{number}.json": {"metadata": {**metadata, "commit_branch": branch}, "benchmarks": [{"runs": runs}]}
+    }
+
+
+def google_branches(number: int, noise: Noise) -> Files:
+    branch = "feature-x" if number % 2 else "main"
+    entry = google_entry("a", noise(120 if number % 2 else 100), 1.0)
+    return {f"{branch}/{sha(number)}.json": google(number, entry, host_name="ci")}
+
+
+def data_js_pulls(number: int, noise: Noise) -> Files:
+    pages = [f"pull/{at}/commits" if at % 2 else "commit" for at in range(COMMITS)]
+    history = [
+        {
+            "commit": {
+                "id": whole_sha(at),
+                "timestamp": f"2026-01-{at + 1:02}T00:00:00Z",
+                "url": f"https://example.org/shop/{pages[at]}/{whole_sha(at)}",
+            },
+            "tool": "go",
+            "benches": [{"name": "a", "unit": "ns/op", "value": noise(1.2 if at >= AT and at % 2 else 1.0)}],
+        }
+        for at in range(COMMITS)
+    ]
+    return {"data.js": "window.BENCHMARK_DATA = " + json.dumps({"entries": {"Go": history}})}
+
+
+@pytest.mark.parametrize(
+    ("files", "seen", "branches"),
+    [
+        (pytest_branches, {("feature", AT)}, {"main", "feature", None}),
+        (pyperf_branches, set(), {"main", "feature"}),
+        (google_branches, set(), {"main", "feature-x"}),
+        (data_js_pulls, set(), {None, *(f"pull/{at}" for at in range(1, COMMITS, 2))}),
+    ],
+)
+def test_branches_are_series_of_their_own_unless_a_repository_gives_the_order(
+    files: Callable[[int, Noise], Files], seen: set[object], branches: set[object], tmp_path: Path
+) -> None:
+    reading, history = read_history(tmp_path, files)
+    assert {dict(item.labels).get("branch") for item in history.series} == branches
+    changes = find_changes(history.series)
+    assert {(dict(item.series.labels).get("branch"), item.index) for item in changes} == seen
+    (series,) = arrange(reading.runs, [whole_sha(number) for number in range(COMMITS)]).series
+    assert not {"branch"} & dict(series.labels).keys()
+    assert len(arrange(reading.runs, across=["branch"]).series) == 1
+
+
+NAMES = {
+    "a revert": ({"25-revert-0abc003-0abc025": "0abc025", "3-0abc003": "0abc003"}, ""),
+    "a revert before": ({"25-0abc025-reverts-0abc003": "0abc025", "3-0abc003": "0abc003"}, ""),
+    "a UUID": ({"3f2504e0-4f89-41d3-9a0c-0305e82c3301-0abc003": "0abc003"}, ""),
+    "a configuration": ({"0abc001-fffffff": "0abc001", "0abc002-fffffff": "0abc002"}, ""),
+    "an abbreviation": ({"0abc001-0abc001fff": "0abc001fff"}, ""),
+    "a folder and a file": ({"0abc001/0abc002": "0abc002"}, ""),
+    "two": ({"0abc001-0abc002": ""}, "may mean the commit 0abc001 or 0abc002: leave one"),
+    "two in each": (
+        {"0abc001-0abc002": "", "0abc003-0abc004": ""},
+        "0abc001-0abc002.txt: its name may mean the commit 0abc001 or 0abc002: leave one",
+    ),
+}
+
+
+@pytest.mark.parametrize(("names", "message"), NAMES.values(), ids=NAMES.keys())
+def test_the_commit_among_several_ids_in_a_name(names: dict[str, str], message: str, tmp_path: Path) -> None:
+    for name in names:
+        path = tmp_path / f"{name}.txt"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(go("Sum-8 9 5 ns/op"))
+    runs = read_results([tmp_path]).runs
+    if message:
+        with pytest.raises(ConfigError, match=message):
+            arrange(runs, in_order=True)
+        # A repository that has one of them decides.
+        assert arrange(runs, ["0abc001" + "0" * 33]).commits == ("0abc001" + "0" * 33,)
+        with pytest.raises(ConfigError, match="may mean the commit"):
+            arrange(runs, ["0abc001" + "0" * 33, "0abc002" + "0" * 33])
+    else:
+        assert {
+            run.path.relative_to(tmp_path).with_suffix("").as_posix(): run.commit for run in runs
+        } == names
+
+
+UNREADABLE = {"cut off": '{"machine_info": {}', "empty": "", "no benchmark": "FAIL shop [build failed]\n"}
+
+
+@pytest.mark.parametrize("content", UNREADABLE.values(), ids=UNREADABLE.keys())
+def test_files_that_are_named_like_results_and_hold_none(content: str, tmp_path: Path) -> None:
+    for number in range(COMMITS):
+        (tmp_path / f"{number}-{sha(number)}.txt").write_text(go("Sum-8 9 5 ns/op"))
+        (tmp_path / f"notes-{number}-{'x' * number}.md").write_text("hello")
+    for number in range(COMMITS // 2):
+        (tmp_path / f"{number}-{sha(number)}.txt").write_text(content)
+    assert len(arrange(read_results([tmp_path]).runs).commits) == COMMITS // 2
+    (tmp_path / f"{COMMITS - 1}-{sha(COMMITS - 1)}.txt").write_text(content)
+    with pytest.raises(ConfigError, match="13 of 24 files that are named like results hold none"):
+        read_results([tmp_path])
 
 
 def test_a_file_of_many_commits_is_a_history(tmp_path: Path) -> None:

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from agents.experiments.benchmarks.order import CommitOrder, OrderBasis, commit_order
-from agents.experiments.benchmarks.results import BenchmarkRun, FileResults, ResultFile, find_format
+from agents.experiments.benchmarks.results import (
+    BenchmarkRun,
+    FileResults,
+    Measurement,
+    ResultFile,
+    find_format,
+)
 from pipeline.model.errors import ConfigError
 
 FORMAT = find_format(ResultFile.of(Path("a"), b"BenchmarkSum 1 1 ns/op"))
@@ -145,7 +152,33 @@ def test_one_commit_needs_no_order_and_a_repository_has_one() -> None:
     assert commit_order(runs("abc"), "cab") == CommitOrder(("c", "a", "b"), OrderBasis.REPOSITORY)
 
 
-def test_times_of_runs_that_contradict_numbers_in_names_are_disputed() -> None:
-    for run_times, is_disputed in (([1.0, 2.0, 3.0], False), ([3.0, 1.0, 2.0], True)):
-        assert commit_order(runs("123", (), (), run_times)).is_disputed is is_disputed
-    assert not commit_order(runs("123", (), [3.0, 1.0, 2.0])).is_disputed
+def test_times_of_runs_that_contradict_numbers_in_names_are_refused() -> None:
+    assert commit_order(runs("123", (), (), [1.0, 2.0, 3.0])).basis == OrderBasis.RUN_TIMES
+    with pytest.raises(
+        ConfigError, match="not certain: the times of runs and the numbers in the files' names"
+    ):
+        commit_order(runs("123", (), (), [3.0, 1.0, 2.0]))
+    assert commit_order(runs("123", (), [3.0, 1.0, 2.0])).basis == OrderBasis.COMMIT_TIMES
+
+
+def with_hosts(measured: Sequence[BenchmarkRun], hosts: str) -> list[BenchmarkRun]:
+    return [
+        replace(
+            run, results=replace(run.results, measurements=[Measurement("a", "s", (1.0,), (("host", host),))])
+        )
+        for run, host in zip(measured, hosts, strict=True)
+    ]
+
+
+def test_times_of_a_host_whose_clock_is_wrong_give_no_order() -> None:
+    def times(behind: float) -> list[float]:
+        return [1.0, 2.0, 3.0, 4.0, 2.5 - behind, 4.5 - behind]  # host b measured y and w, too
+
+    timed = with_hosts(runs(["a", "b", "c", "d", "e", "f"], "xyzwyw", (), times(0)), "aaaabb")
+    assert commit_order(timed) == CommitOrder(tuple("xyzw"), OrderBasis.RUN_TIMES)
+    timed = with_hosts(runs(["a", "b", "c", "d", "e", "f"], "xyzwyw", (), times(100)), "aaaabb")
+    with pytest.raises(ConfigError, match="hosts measured them in different orders .* a clock were wrong"):
+        commit_order(timed)
+    # Hosts that share no commit have series of their own, each in its own order.
+    apart = with_hosts(runs("abcd", "xzyw", (), [1.0, 2.0, -99.0, -98.0]), "aabb")
+    assert commit_order(apart).commits == tuple("ywxz")

@@ -47,6 +47,29 @@ from agents.experiments.benchmarks.units import Better, unit_of
         ("QPS", "QPS", 1.0, "higher"),
         ("GFLOPS", "GFLOPS", 1.0, "higher"),
         ("", "", 1.0, "unknown"),
+        ("msec", "s", 1e-3, "lower"),
+        ("Seconds", "s", 1.0, "lower"),
+        ("MSEC", "s", 1e-3, "lower"),
+        ("Sec", "s", 1.0, "lower"),
+        ("Milliseconds", "s", 1e-3, "lower"),
+        ("MS", "MS", 1.0, "unknown"),  # perhaps megasiemens or samples
+        ("Min", "Min", 1.0, "unknown"),  # perhaps a minimum
+        ("seconds/op", "s/op", 1.0, "lower"),
+        ("p99-msec", "p99-s", 1e-3, "lower"),
+        ("p99-µs", "p99-s", 1e-6, "lower"),  # noqa: RUF001
+        ("latency_seconds", "latency_s", 1.0, "lower"),
+        ("Time (ms)", "Time-s", 1e-3, "lower"),
+        ("Mean [s]", "Mean-s", 1.0, "lower"),
+        ("wall_time_s", "wall_time_s", 1.0, "lower"),
+        ("Time S", "Time s", 1.0, "lower"),
+        ("latency-min", "latency-min", 1.0, "unknown"),
+        ("requests_s", "requests_s", 1.0, "unknown"),
+        ("ms_per_op", "s/op", 1e-3, "lower"),
+        ("ops-per-sec", "ops/s", 1.0, "higher"),
+        ("items_per_second", "items/s", 1.0, "higher"),
+        ("bytes per ms", "B/s", 1e3, "higher"),
+        ("requests/second", "requests/s", 1.0, "higher"),
+        ("instructions_per_cycle", "instructions_per_cycle", 1.0, "unknown"),
     ],
 )
 def test_units_have_a_dimension_a_scale_and_a_direction(
