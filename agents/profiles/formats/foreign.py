@@ -246,7 +246,8 @@ _GUESSES = (  # signs that files of a format have, too: looked at once no format
     _Tool(
         "frames without their events or addresses: give `perf script -F comm,pid,tid,time,event,ip,sym,dso`",
         text=r"\A\s*(?:^\S.{0,20}?\s\d+(?:/\d+)?\s*(?:\[\d+\])?\s*\n)?"
-        r"(?:^[ \t]+(?:[0-9a-f]{1,16} +)?[^\s\d`;=\"][^\s`;=\"]*+\n)++(?:\n|\Z)",
+        r"(?:^[ \t]+(?:[0-9a-f]{1,16} +)?[^\s\d`;=\"][^\s`;=\"]*+\n)++(?:\n|\Z)"
+        r"|\A\s*(?:^\S.{0,80}\n)?(?:^[ \t]+[0-9a-f]{5,16}(?: .{1,500})?\n)+(?:\n|\Z)",
     ),
 )
 _MAGICS = tuple((re.compile(tool.magic, re.DOTALL), tool.about) for tool in _TOOLS if tool.magic)
