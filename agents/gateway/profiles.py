@@ -207,8 +207,9 @@ def _with_period(reading: Reading, rate_hz: float) -> Reading:
     measure = reading.measure
     if measure.per_sample:
         return reading
-    if not rate_hz:
-        raise InvalidMessage(f"profile: weights are {measure.unit}, and no rate or period is given")
+    if not rate_hz or measure.unit not in TIME_UNITS:
+        unit = measure.unit or "without a unit"
+        raise InvalidMessage(f"profile: weights of {measure.type} are {unit}, and no period of it is given")
     return replace(reading, measure=replace(measure, period=TIME_UNITS[measure.unit] / rate_hz))
 
 

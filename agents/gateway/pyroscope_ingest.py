@@ -20,9 +20,9 @@ _FASTEST_HZ = 100_000.0
 """Fastest rate of a sampler: a larger ``sampleRate`` is a unit of time, such as 1e9."""
 
 _CLOCK_ENDS = ("cpu", "itimer", "ctimer", "wall", "samples")
-_OTHER_ENDS = re.compile(
-    r"(?:alloc|inuse|live|heap|mem|malloc|lock|mutex|block|goroutine|exception|off_?cpu|gpu|page_?fault|cache_?miss)"
-    r"[a-z0-9_]*"
+_OTHER_ENDS = re.compile(  # of a type, not of a service such as acme.memcached
+    r"(?:alloc|inuse|live|heap|mem|memory|malloc|locks?|mutex|block|goroutines?|exceptions?|off_?cpu|gpu"
+    r"|page_?faults?|cache_?miss(?:es)?)(?:_[a-z0-9_]+)?"
 )
 _SAMPLES = ("", "samples")
 _SUMS = ("", "sum")  # an average is of a state, such as memory in use

@@ -124,9 +124,9 @@ def _check(parsed: StackSamples, held: str, *, asked: bool) -> None:
             f"all the same{f'; there are {named_counts(parsed.left_out)}' if parsed.left_out else ''}"
         )
     if not measure.per_sample:
+        weights = f"{measure.unit} of {measure.type}" if measure.unit else f"{measure.type} without a unit"
         raise ConfigError(
-            f"weights are {measure.unit} of {measure.type}, and how many a sample stands for is not said: "
-            f"give it by --period"
+            f"weights are {weights}, and how many a sample stands for is not said: give it by --period"
         )
     if parsed.samples > MAX_COUNT:
         raise ConfigError(f"{parsed.samples} samples, more than the {MAX_COUNT} of one interval")

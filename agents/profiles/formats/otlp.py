@@ -24,7 +24,7 @@ from agents.profiles.formats.base import (
     choose_value,
     converted,
     joined,
-    unit_name,
+    value_unit,
 )
 from agents.profiles.formats.cpu import clock_of, usual_value
 from agents.profiles.formats.frames import join_frame
@@ -70,8 +70,12 @@ OTLP = Schema(
             "period": (6, "int64", False),
         },
         "ScopeProfiles": {"profiles": (2, "Profile", True)},
-        "AnyValue": {"string_value": (1, "text", False)},
-        "KeyValue": {"key": (1, "text", False), "value": (2, "AnyValue", False)},
+        "AnyValue": {"string_value": (1, "text", False), "string_value_strindex": (8, "int32", False)},
+        "KeyValue": {
+            "key": (1, "text", False),
+            "value": (2, "AnyValue", False),
+            "key_strindex": (3, "int32", False),
+        },
         "Resource": {"attributes": (1, "KeyValue", True)},
         "ResourceProfiles": {
             "resource": (1, "Resource", False),
@@ -181,10 +185,7 @@ def resource_readings(data: Any) -> Iterator[tuple[Mapping[str, str], Reading]]:
     """
     tables = _Tables(data.dictionary)
     for resource in data.resource_profiles:
-        attributes = {
-            text_of(attribute.key): text_of(attribute.value.string_value)
-            for attribute in resource.resource.attributes
-        }
+        attributes = dict(map(tables.attribute, resource.resource.attributes))
         for scope in resource.scope_profiles:
             by_time: dict[int, list[Any]] = {}
             for profile in scope.profiles:
@@ -217,18 +218,24 @@ class _Tables:
         """Return what a profile's values count; without a type, samples."""
         type_, unit = self._value_type(profile.sample_type)
         period_type = self._value_type(profile.period_type)
-        if not type_ and not unit:
-            return Measure(period_type=period_type[0])
         period = float(converted(max(profile.period, 0), period_type[1], unit))
-        return Measure(type_ or "samples", unit or "count", period, period_type[0])
+        return Measure(type_ or "samples", unit, period, period_type[0])
 
     def recorded(self, profile: Any) -> Recorded:
         """Return when and how often samples were taken; a period of time is that of CPUs."""
-        timed = self._value_type(profile.period_type)[1] == "nanoseconds" and profile.period > 0
+        period_s = converted(max(profile.period, 0), self._value_type(profile.period_type)[1], "seconds")
         return Recorded(
             start=profile.time_unix_nano / 1e9,
             duration_s=profile.duration_nano / 1e9,
-            rate_hz=1e9 / profile.period if timed else 0.0,
+            rate_hz=1 / period_s if period_s else 0.0,
+        )
+
+    def attribute(self, attribute: Any) -> tuple[str, str]:
+        """Return name and text of a resource's attribute, which may stand in the table of strings."""
+        value = attribute.value
+        return (
+            text_of(attribute.key) or self._string(attribute.key_strindex),
+            text_of(value.string_value) or self._string(value.string_value_strindex),
         )
 
     def stack(self, index: int) -> Stack | None:
@@ -268,7 +275,8 @@ class _Tables:
         return (join_frame(f"{location.address:#x}", binary) if location.address or binary else "[unknown]",)
 
     def _value_type(self, value: Any) -> tuple[str, str]:
-        return self._string(value.type_strindex), unit_name(self._string(value.unit_strindex))
+        type_ = self._string(value.type_strindex)
+        return type_, value_unit(type_, self._string(value.unit_strindex))
 
     def _string(self, index: int) -> str:
         return self._text[index] if 0 < index < len(self._text) else ""

@@ -24,6 +24,7 @@ from agents.profiles.formats.base import (
     converted,
     joined,
     unit_name,
+    value_unit,
 )
 from agents.profiles.formats.cpu import clock_of, usual_value
 from agents.profiles.formats.frames import file_name, join_frame
@@ -70,6 +71,7 @@ PPROF = Schema(
     },
 )
 _WIRES = {**dict.fromkeys((1, 2, 3, 4, 5, 6, 11), 2), **dict.fromkeys((7, 8, 9, 10, 12, 14, 15), 0), 13: 2}
+_MOST_NEGATIVE = 0.1
 _NO_PERIOD_NS = 1
 """Period that libdatadog writes if it has none: no sampler takes a sample each nanosecond."""
 
@@ -110,8 +112,12 @@ class PprofFormat:
             raise Damaged(str(error)) from None
         if not len(profile.string_table) or not len(profile.sample_type):
             raise Damaged("no protocol buffer of pprof")
+        if profile.string_table[0]:
+            raise Damaged("no profile of pprof: the first of its strings should be empty")
         tables = _Tables(profile)
         column, measure = tables.column(value)
+        if _is_difference(profile.sample, column):
+            raise Damaged("has negative values, as the difference of two profiles: give each of the two")
         records = _records(profile.sample, column, tables, self._endpoints)
         return Reading(measure, records, tables.recorded(), tables.left_out(column))
 
@@ -133,7 +139,8 @@ class _Tables:
         """Return which value to read, and what it counts: time without counts has the profile's period."""
         measures = [self._measure(value_type) for value_type in self._profile.sample_type]
         types = [measure.type for measure in measures]
-        usual = usual_value(measures, self.string(self._profile.default_sample_type))
+        default = self.string(self._profile.default_sample_type)
+        usual = usual_value(measures, default if default in types else types[-1])
         index = types.index(choose_value(types, wanted, types[usual]))
         return index, measures[index]
 
@@ -150,7 +157,8 @@ class _Tables:
 
     def _measure(self, value_type: Any) -> Measure:
         """Return what a value counts; time has the profile's period, in the value's unit."""
-        type_, unit = self.string(value_type.type), unit_name(self.string(value_type.unit))
+        type_ = self.string(value_type.type)
+        unit = value_unit(type_, self.string(value_type.unit))
         period_type = self.string(self._profile.period_type.type)
         period = converted(max(self._period, 0), self._period_unit or unit, unit)
         measure = Measure(type_, unit, 0.0, period_type)
@@ -166,11 +174,11 @@ class _Tables:
     def recorded(self) -> Recorded:
         """Return when and how often samples were taken; a period of time is that of CPUs."""
         profile = self._profile
-        timed = self._period_unit == "nanoseconds" and self._period > 0
+        period_s = converted(max(self._period, 0), self._period_unit, "seconds")
         return Recorded(
             start=max(profile.time_nanos, 0) / 1e9,
             duration_s=max(profile.duration_nanos, 0) / 1e9,
-            rate_hz=1e9 / self._period if timed else 0.0,
+            rate_hz=1 / period_s if period_s else 0.0,
         )
 
     def _named(self, location: Any) -> tuple[str, ...]:
@@ -205,6 +213,12 @@ def _records(samples: Any, column: int, tables: _Tables, endpoints: Sequence[str
             yield Sample((*tables.endpoint(sample.label, endpoints), *stack), weight)
         else:
             yield Sample(stack, weight)
+
+
+def _is_difference(samples: Any, column: int) -> bool:
+    """Return whether more than a tenth of the weight is negative, as of one profile minus another."""
+    weights = [number for sample in samples for number in sample.value[column : column + 1]]
+    return -sum(weight for weight in weights if weight < 0) > _MOST_NEGATIVE * sum(map(abs, weights))
 
 
 def _is_sample(data: bytes) -> bool:

@@ -140,6 +140,10 @@ def test_ingest_leaves_out_what_is_not_cpu_and_refuses_what_makes_no_sense(
     [
         pytest.param({"name": "shop"}, "shop", "cpu", id="no type"),
         pytest.param({"name": "shop.backend"}, "shop.backend", "cpu", id="a name with a dot"),
+        *(
+            pytest.param({"name": f"shop.{end}"}, f"shop.{end}", "cpu", id=f"a service {end}")
+            for end in ("memcached", "lockbox", "blocks", "heapster", "members", "allocator", "liveness")
+        ),
         pytest.param(
             {"name": "shop.cpu", "units": "samples", "aggregationType": "sum"}, "shop", "cpu", id="CPU"
         ),
@@ -152,7 +156,7 @@ def test_ingest_leaves_out_what_is_not_cpu_and_refuses_what_makes_no_sense(
         ),
         *(
             pytest.param({"name": f"shop.{end}"}, "shop", "", id=end)
-            for end in ("goroutines", "exceptions", "live", "off_cpu", "offcpu", "block_duration")
+            for end in ("goroutines", "exceptions", "live", "off_cpu", "offcpu", "block_duration", "mem")
         ),
         pytest.param({"name": "shop", "aggregationType": "average"}, "shop", "", id="a state"),
         pytest.param({"name": "shop.cpu", "units": "nanoseconds"}, "shop", "", id="no samples"),
@@ -247,6 +251,20 @@ def test_garbage_is_refused(receiver: PushProtocol, body: bytes, headers: Mappin
     except Refusal as refusal:
         refused = refusal
     assert refused is None or (refused.status in (400, 413, 415) and "\n" not in refused.text)
+
+
+def test_otlp_attributes_that_refer_to_the_table_of_strings() -> None:
+    """From version 1.10 of the protocol on, clients may send them so."""
+    data = exported("")
+    texts = ("service.name", "shop", "host.name", "h7")
+    first = len(data.dictionary.string_table)
+    data.dictionary.string_table.extend(text.encode() for text in texts)
+    del data.resource_profiles[0].resource.attributes[:]
+    for index in range(0, len(texts), 2):
+        attribute = data.resource_profiles[0].resource.attributes.add(key_strindex=first + index)
+        attribute.value.string_value_strindex = first + index + 1
+    (profile,) = profiles(decode(otlp_profiles.RECEIVER, request(data.SerializeToString())))
+    assert (profile.service, profile.host) == ("shop", "h7")
 
 
 def test_otlp_profiles_of_two_services_and_of_none() -> None:

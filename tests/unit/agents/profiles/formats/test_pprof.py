@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
+from agents.gateway import pprof_upload
+from agents.gateway.base import DecodeSetup, Request
 from agents.profiles.formats import AUTO, Measure, ProfileSource, find_format, parse
 from agents.profiles.formats.pprof import PPROF, PprofFormat
-from tests.support.gateway_requests import libdatadog_pprof
+from pipeline.model.errors import InvalidMessage
+from tests.support.gateway_requests import NOW, libdatadog_pprof
 from tests.support.paths import REAL_DATA
 
 SAMPLES = REAL_DATA / "profiles"
@@ -109,13 +112,69 @@ HEAP = tuple(
 
 @pytest.mark.parametrize(
     ("default", "chosen"),
-    [("inuse_space", "inuse_space"), ("", "alloc_objects"), ("gone", "alloc_objects")],
+    [("alloc_space", "alloc_space"), ("", "inuse_space"), ("gone", "inuse_space")],
 )
-def test_the_value_that_a_file_says_is_usual_is_read(default: str, chosen: str) -> None:
+def test_the_value_that_a_file_says_is_usual_is_read_or_else_the_last(default: str, chosen: str) -> None:
     builder = Builder(HEAP)
     builder.profile.default_sample_type = builder.string(default)
     builder.sample([builder.location("main")], 10, 640, 1, 64)
     assert parse(PprofFormat(), builder.bytes()).measure.type == chosen
+
+
+@pytest.mark.parametrize(
+    ("type_", "measure", "asks"),
+    [
+        pytest.param(("samples", "samples"), Measure(), False, id="samples of samples"),
+        pytest.param(("samples", "counts"), Measure(), False, id="plural"),
+        pytest.param(("samples", ""), Measure(), False, id="samples without a unit"),
+        pytest.param(("sample", "Count"), Measure("sample"), False, id="singular, capital"),
+        pytest.param(("cpu", ""), Measure("cpu", ""), True, id="a type that may be time"),
+        pytest.param(("cpu", "NanoSeconds"), Measure("cpu", "nanoseconds", 1e7), False, id="a capital"),
+        pytest.param(
+            ("cpu", "\N{GREEK SMALL LETTER MU}s"), Measure("cpu", "microseconds", 1e4), False, id="mu"
+        ),
+    ],
+)
+def test_units_of_values_in_other_spellings(type_: tuple[str, str], measure: Measure, asks: bool) -> None:
+    builder = Builder([type_], 10_000_000)
+    builder.profile.period_type.unit = builder.string("nanoseconds")
+    data = builder.sample([builder.location("f")], 30_000_000).bytes()
+    assert parse(PprofFormat(), data).measure == measure
+    assert (not measure.per_sample) is asks
+    sent = Request("/", data, NOW, query={"service": "shop", "rate": "100"})
+    if asks:
+        with pytest.raises(InvalidMessage, match="cpu are without a unit, and no period"):
+            pprof_upload.decode(sent, DecodeSetup())
+    else:
+        (part,) = pprof_upload.decode(sent, DecodeSetup()).parts
+        assert part.samples == round(30_000_000 / measure.per_sample)
+
+
+@pytest.mark.parametrize(
+    ("change", "about"),
+    [
+        pytest.param(
+            lambda builder: builder.sample([1], -4, 0), "negative values, as the difference", id="-diff_base"
+        ),
+        pytest.param(
+            lambda builder: builder.strings.__setitem__(0, "main"), "first of its strings", id="a table"
+        ),
+    ],
+)
+def test_profiles_that_are_refused(change: Callable[[Builder], object], about: str) -> None:
+    builder = Builder()
+    builder.sample([builder.location("f")], 5, 0)
+    change(builder)
+    parsed = parse(PprofFormat(), builder.bytes())
+    assert (parsed.samples, parsed.invalid) == (0, 1)
+    assert about in parsed.first_invalid
+
+
+def test_a_period_in_microseconds_is_a_rate() -> None:
+    builder = Builder([COUNTS], 10_000)
+    builder.profile.period_type.unit = builder.string("microseconds")
+    data = builder.sample([builder.location("f")], 3).bytes()
+    assert PprofFormat().read(ProfileSource.of(data), "").recorded.rate_hz == pytest.approx(100)
 
 
 def test_a_period_of_a_nanosecond_is_none() -> None:
