@@ -35,7 +35,7 @@ def read(name: str, data: bytes, value: str = "") -> Reading:
         ("collapsed", "", 0.1, Measure()),
         ("pprof", "", 0.1, Measure()),
         ("pprof", "cpu", 1000, Measure("cpu", "nanoseconds", 10_000)),
-        ("speedscope", "", 1, Measure("weight", "microseconds", 10)),
+        ("speedscope", "", 1, Measure("cpu", "microseconds", 10)),
     ],
 )
 def test_weights_with_their_unit_and_period(name: str, value: str, factor: float, measure: Measure) -> None:
