@@ -198,7 +198,7 @@ class Connection(asyncio.Protocol):
             head = bytes(self._buffer[: end.start()])
             del self._buffer[: end.end()]
             status = head[9:12]
-            if not status.isdigit():
+            if not status.isdigit() or status < b"100":
                 raise ValueError("the answer is no HTTP/1")
             if status[0:1] != b"1":  # 1xx statuses such as 100 Continue come before the answer
                 break
@@ -210,10 +210,13 @@ class Connection(asyncio.Protocol):
         assert self._answer
         assert self._reader
         answer = self._answer
+        if self._reader.is_sized and self._buffer.strip():
+            self._fail("the answer is longer than its length")
+            return
         answer.ended, answer.body = perf_counter(), bytes(self._reader.body)
         closes = any("close" in re.split(r"[\s,]+", value.lower()) for value in answer.header("Connection"))
         ends = closes or self._reader.until_eof or answer.head.startswith(b"HTTP/1.0")
-        if ends or self._buffer:  # bytes beyond an answer belong to none, such as a body of 204
+        if ends or self._buffer:  # bytes beyond an answer belong to none, such as those of a body of 204
             self.close()
         self._hand_over(answer)
 
@@ -241,6 +244,7 @@ class _Reader:
         self._chunked = chunked
         self._trailer = False
         self.until_eof = length is None and not chunked
+        self.is_sized = bool(length) and not chunked
         self.body = bytearray()
 
     def read(self, buffer: bytearray) -> bool:
