@@ -77,9 +77,10 @@ def run(selection: SelectionRequest, request: _RunRequest, as_json: bool = json_
     Exit code: 1 if the status of answers differs, side B fails where A does not, calls downstream where A
     does not, or both sides serve fewer than half of the requests of an endpoint (a request is not served by
     no answer, 5xx, or 4xx or a redirect unlike the recorded answer, and is in no trial); 2 on bad usage or
-    input, and without a request for --to. Whether side B is slower says `smidgen trial verdict`.
+    input. Whether side B is slower says `smidgen trial verdict`.
     """
     from agents.commands.replay.showing import as_object, is_finding, show_result
+    from pipeline.commands.terminal import print_note
     from pipeline.files.outputs import check_outputs, write_output
 
     if request.rate and request.speed:
@@ -94,9 +95,10 @@ def run(selection: SelectionRequest, request: _RunRequest, as_json: bool = json_
         show_result(result)
     if request.output:
         content = result.rows.csv()
-        if content.count(b"\n") < 2:
-            raise ConfigError("no request was served by both sides: there are no trials to write")
-        write_output(request.output, content)
+        if content.count(b"\n") > 1:
+            write_output(request.output, content)
+        else:
+            print_note(f"{request.output}: not written, no request was served by both sides")
     return 1 if is_finding(result) else 0
 
 
