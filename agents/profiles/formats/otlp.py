@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from google.protobuf.unknown_fields import UnknownFieldSet
@@ -149,7 +150,18 @@ class OtlpFormat:
                 same.append(profile)
             elif not (clock_of(measure) and clock_of(measure) == clock_of(profile.measure)):
                 left_out[profile.measure.type] += len(profile.samples)
+        measure = replace(measure, period=_common_period(same))
         return Reading(measure, _records(same, tables), left_out=left_out)
+
+
+def _common_period(profiles: Sequence[_Measured]) -> float:
+    """Return the weight of one sample on average over profiles of one kind; 0 if one has no period."""
+    periods = [profile.measure.period for profile in profiles]
+    if len(set(periods)) == 1 or 0 in periods:
+        return min(periods)
+    weights = [sum(sum(sample.values) for sample in profile.samples) for profile in profiles]
+    samples = sum(weight / period for weight, period in zip(weights, periods, strict=True))
+    return sum(weights) / samples if samples else 0.0
 
 
 def check_version(data: Any) -> None:

@@ -44,6 +44,26 @@ def test_time_has_its_period() -> None:
 
 
 @pytest.mark.parametrize(
+    ("periods", "period", "samples"),
+    [((10, 10), 10, 8), ((10, 40), 16, 5), ((10, 0), 0, 80)],
+    ids=["equal", "different", "one unknown"],
+)
+def test_resources_may_sample_at_different_rates(
+    periods: tuple[int, int], period: float, samples: int
+) -> None:
+    data = OTLP["ProfilesData"]()
+    for period_ns in periods:
+        part = OTLP["ProfilesData"].FromString(otlp(("cpu", "nanoseconds"), period=period_ns))
+        (profile,) = part.resource_profiles[0].scope_profiles[0].profiles
+        del profile.samples[1:]
+        profile.samples[0].values[:] = [40]
+        data.MergeFrom(part)
+    del data.dictionary.string_table[7:]
+    parsed = parse(FORMAT, data.SerializeToString())
+    assert (parsed.measure.period, parsed.samples) == (period, samples)
+
+
+@pytest.mark.parametrize(
     "sample",
     [
         pytest.param({"stack_index": 99, "values": [1]}, id="no such stack"),
