@@ -27,6 +27,7 @@ from agents.profiles.formats.base import (
     value_unit,
 )
 from agents.profiles.formats.cpu import clock_of, usual_value
+from agents.profiles.formats.dropped_frames import DroppedFrames
 from agents.profiles.formats.frames import file_name, join_frame
 from agents.profiles.formats.protobuf import Schema, walk_fields
 from agents.profiles.formats.source import Damaged, ProfileSource
@@ -62,6 +63,8 @@ PPROF = Schema(
             "location": (4, "Location", True),
             "function": (5, "Function", True),
             "string_table": (6, "text", True),
+            "drop_frames": (7, "int64", False),
+            "keep_frames": (8, "int64", False),
             "time_nanos": (9, "int64", False),
             "duration_nanos": (10, "int64", False),
             "period_type": (11, "ValueType", False),
@@ -114,7 +117,12 @@ class PprofFormat:
             raise Damaged("no protocol buffer of pprof")
         if profile.string_table[0]:
             raise Damaged("no profile of pprof: the first of its strings should be empty")
-        tables = _Tables(profile)
+        try:
+            tables = _Tables(profile)
+        except ValueError as error:
+            raise Damaged(
+                f"drop_frames: {error}; `pprof -proto` writes a profile without these frames"
+            ) from None
         column, measure = tables.column(value)
         if _is_difference(profile.sample, column):
             raise Damaged("has negative values, as the difference of two profiles: give each of the two")
@@ -129,6 +137,8 @@ class _Tables:
         self._profile = profile
         self._text = [text.decode("utf-8", errors="replace") for text in profile.string_table]
         self._functions = {function.id: function for function in profile.function}
+        drop = self.string(profile.drop_frames)
+        self.dropped = DroppedFrames(drop, self.string(profile.keep_frames)) if drop else None
         self._mappings = {mapping.id: self.string(mapping.filename) for mapping in profile.mapping}
         self.frames = {location.id: self._named(location) for location in profile.location}
         self._period_unit = unit_name(self.string(profile.period_type.unit))
@@ -183,18 +193,19 @@ class _Tables:
 
     def _named(self, location: Any) -> tuple[str, ...]:
         """Return the frames of a location, the inlined one first."""
-        frames = []
+        names, frames = [], []
         for line in location.line:
             function = self._functions.get(line.function_id)
             if function is None:
                 continue
             name = self.string(function.name) or self.string(function.system_name)
             if name:
+                names.append(name)
                 frames.append(join_frame(name, self.string(function.filename), line.line))
         if not frames:
             binary = file_name(self._mappings.get(location.mapping_id, ""))
             return (f"[{binary}]" if binary else "[unknown]",)
-        return tuple(frames)
+        return tuple(frames[self.dropped.mark(location.id, names) if self.dropped else 0 :])
 
     def string(self, number: int) -> str:
         return self._text[number] if 0 <= number < len(self._text) else ""
@@ -202,9 +213,10 @@ class _Tables:
 
 def _records(samples: Any, column: int, tables: _Tables, endpoints: Sequence[str]) -> Iterator[Record]:
     """Yield the samples; in them the leaf comes first, and of a location the frame that was inlined."""
-    frames = tables.frames
+    frames, dropped = tables.frames, tables.dropped
     for number, sample in enumerate(samples, start=1):
-        locations = [frames.get(location) for location in sample.location_id]
+        ids = dropped.cut(sample.location_id) if dropped else sample.location_id
+        locations = [frames.get(location) for location in ids]
         stack = joined(locations)
         weight = sample.value[column] if column < len(sample.value) else -1
         if not 0 <= weight <= MAX_WEIGHT or stack is None:

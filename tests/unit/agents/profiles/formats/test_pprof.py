@@ -170,6 +170,42 @@ def test_profiles_that_are_refused(change: Callable[[Builder], object], about: s
     assert about in parsed.first_invalid
 
 
+@pytest.mark.parametrize(
+    ("drop", "keep", "stack", "left"),
+    [
+        pytest.param("malloc|new.*", "", "main work malloc arena", "main work", id="with what it called"),
+        pytest.param("mall", "", "main malloc", "main malloc", id="whole names alone"),
+        pytest.param("malloc.*", "malloc_trim", "main malloc_trim f", "main malloc_trim f", id="kept"),
+        pytest.param("malloc", "", "malloc main malloc f", "malloc main", id="not before a caller"),
+        pytest.param("malloc", "", "malloc", "malloc", id="nothing else"),
+        pytest.param("operator new", "", "main operator~new(unsigned) f", "main", id="without arguments"),
+        pytest.param("A::.*", "", "main A::(anonymous~namespace)::f(B) g", "main", id="a namespace"),
+        pytest.param("work", "", "main outer/work/inner g", "main outer", id="inlined"),
+        pytest.param("outer", "", "main outer/work g", "main", id="what others were inlined into"),
+        pytest.param("work", "", "outer/work main g", "outer main g", id="inlined, before a caller"),
+        pytest.param("", "work", "main work", "main work", id="none"),
+    ],
+)
+def test_dropped_frames_are_left_out_with_what_they_called(
+    drop: str, keep: str, stack: str, left: str
+) -> None:
+    """Of a location ``outer/work/inner`` each function was inlined into the one before it."""
+    builder = Builder()
+    builder.profile.drop_frames, builder.profile.keep_frames = builder.string(drop), builder.string(keep)
+    names = [location.replace("~", " ").split("/")[::-1] for location in stack.split()]
+    builder.sample([builder.location(*location) for location in reversed(names)], 2, 0)
+    frames = tuple(frame.replace("~", " ") for frame in left.split())
+    assert parse(PprofFormat(), builder.bytes()).stacks == {frames: 2}
+
+
+def test_a_pattern_of_frames_that_is_not_read_is_refused() -> None:
+    builder = Builder()
+    builder.profile.drop_frames = builder.string("a{2}")
+    parsed = parse(PprofFormat(), builder.sample([builder.location("aa")], 2, 0).bytes())
+    assert parsed.samples == 0
+    assert "drop_frames: '{2}' is not read in a pattern; `pprof -proto` writes" in parsed.first_invalid
+
+
 def test_a_period_in_microseconds_is_a_rate() -> None:
     builder = Builder([COUNTS], 10_000)
     builder.profile.period_type.unit = builder.string("microseconds")
