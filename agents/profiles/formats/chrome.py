@@ -162,7 +162,7 @@ def _add(part: Mapping[str, Any], profile: _Profile) -> None:
 
 def _time_of(event: Mapping[str, Any]) -> float:
     time = event.get("ts")
-    return time if type(time) in (int, float) else 0.0
+    return float(time) if isinstance(time, int | float) else 0.0
 
 
 def _nested(head: Any) -> Iterator[Any]:

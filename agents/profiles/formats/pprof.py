@@ -229,7 +229,7 @@ def _records(samples: Any, column: int, tables: _Tables, endpoints: Sequence[str
 
 def _is_difference(samples: Any, column: int) -> bool:
     """Return whether more than a tenth of the weight is negative, as of one profile minus another."""
-    weights = [number for sample in samples for number in sample.value[column : column + 1]]
+    weights: list[int] = [number for sample in samples for number in sample.value[column : column + 1]]
     return -sum(weight for weight in weights if weight < 0) > _MOST_NEGATIVE * sum(map(abs, weights))
 
 

@@ -135,7 +135,8 @@ def test_profiles_that_are_named_by_types_are_not_added_up(
     samples: int,
     left_out: Mapping[str, int],
 ) -> None:
-    data = speedscope(profiles=[sampled(name=name, unit=unit) for name, unit in profiles], **fields)
+    named = [sampled(name=name, unit=unit) for name, unit in profiles]
+    data = speedscope(None, profiles=named, **fields)
     parsed = parse(SPEEDSCOPE, data)
     assert (parsed.measure, parsed.samples, parsed.left_out) == (measure, samples, left_out)
     value = measure.type if measure != Measure() else "count"
