@@ -28,6 +28,9 @@ from agents.profiles.formats.source import Damaged, ProfileSource, head_text, li
 
 _MARKS = re.compile(r'speedscope\.app/file-format-schema|"shared"\s*:\s*\{\s*"frames"')
 _OURS = "smidgen"  # exporter that is written here
+_DOTNET = frozenset(("CPU_TIME", "UNMANAGED_CODE_TIME"))
+"""Leaves that dotnet-trace writes: it samples threads that wait, too (github.com/dotnet/diagnostics 3359)."""
+
 _UNITS = {"none": "count"}
 _EVENLY = 1e-6
 _SMALLEST_PERIOD = 1e-9
@@ -55,6 +58,10 @@ class SpeedscopeFormat:
         if not profiles:
             raise Damaged("has no profiles")
         measures = _measures(profiles, is_typed=document.get("exporter") == _OURS)
+        if not _DOTNET.isdisjoint(frames):
+            measures = [
+                replace(measure, type="wall") if measure.type == "weight" else measure for measure in measures
+            ]
         by_measure: dict[Measure, list[Any]] = {}
         for profile, measure in zip(profiles, measures, strict=True):
             by_measure.setdefault(measure, []).append(profile)

@@ -144,6 +144,19 @@ def test_profiles_that_are_named_by_types_are_not_added_up(
 
 
 @pytest.mark.parametrize(
+    ("leaf", "type_"), [("UNMANAGED_CODE_TIME", "wall"), ("CPU_TIME", "wall"), ("f", "weight")]
+)
+def test_dotnet_trace_samples_threads_that_wait(leaf: str, type_: str) -> None:
+    shared = {"frames": [{"name": "Main()"}, {"name": leaf}]}
+    profile = evented(*EVENTS, unit="milliseconds", name="Thread (12)")
+    parsed = parse(SPEEDSCOPE, speedscope(profile, shared=shared))
+    assert parsed.measure == Measure(type_, "milliseconds")
+    assert (
+        parse(SPEEDSCOPE, speedscope(profile, shared=shared), "milliseconds").samples == parsed.samples == 6
+    )
+
+
+@pytest.mark.parametrize(
     ("units", "unit", "samples", "left_out"),
     [
         pytest.param(("bytes", "seconds"), "seconds", 3, {"bytes": 2}, id="time before memory"),
