@@ -191,10 +191,12 @@ def _interval(pushed: Pushed, reading: Reading, now: float) -> tuple[float, floa
 
 
 def _rate_hz(pushed: Pushed, reading: Reading) -> float:
+    """Return the samples a second and CPU: as the profile says, or else its weights, or else the client."""
     measure = reading.measure
-    rate = reading.recorded.rate_hz or pushed.rate_hz
+    rate = reading.recorded.rate_hz
     if not rate and measure.period > 0 and measure.unit in TIME_UNITS:
         rate = TIME_UNITS[measure.unit] / measure.period
+    rate = rate or pushed.rate_hz
     return rate if 0 < rate <= MAX_RATE_HZ else 0.0
 
 

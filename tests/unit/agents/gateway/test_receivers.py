@@ -179,6 +179,20 @@ def test_ingest_of_typed_profiles_is_what_these_say() -> None:
         assert not decoded.parts
 
 
+@pytest.mark.parametrize(
+    ("unit", "weights", "rate_hz", "samples"),
+    [("seconds", [0.001, 0.003], 1000, 4), ("none", [1, 3], 100, 4), ("milliseconds", [10.5, 29.5], 100, 4)],
+    ids=["a period in the file", "samples", "times without a period"],
+)
+def test_the_rate_of_a_profile_is_that_by_which_its_samples_are_counted(
+    unit: str, weights: list[float], rate_hz: float, samples: int
+) -> None:
+    sampled = {"type": "sampled", "unit": unit, "samples": [[0], [0, 1]], "weights": weights}
+    sent = request(profile_files.speedscope(sampled), {}, name="shop", format="speedscope")
+    (profile,) = profiles(decode(pyroscope_ingest.RECEIVER, sent))
+    assert (profile.rate_hz, profile.counts.sum()) == (rate_hz, samples)
+
+
 def test_ingest_refuses_a_rate_that_is_a_unit_of_time() -> None:
     sent = request(COLLAPSED, {}, name="shop.cpu", sampleRate="1000000000")
     with pytest.raises(Refusal, match="sampleRate: 1000000000 a second is no rate"):
