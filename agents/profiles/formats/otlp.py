@@ -88,7 +88,8 @@ OTLP = Schema(
         },
     },
 )
-_FIELDS = {1: (1, 2, 3), 2: range(1, 8)}
+_DICTIONARY = 2
+_FIELDS = {1: (1, 2, 3), _DICTIONARY: range(1, 8)}
 """Field of the whole message → the fields that it has itself."""
 
 
@@ -114,8 +115,8 @@ class OtlpFormat:
     content = "samples of OTLP profiles (a protocol buffer)"
 
     def recognises(self, head: bytes) -> bool:
-        """Take a message of profiles and a dictionary, both messages themselves."""
-        walked = False
+        """Take a message of profiles and at most one dictionary, both messages themselves."""
+        walked, dictionaries = False, 0
         for number, wire, content in walk_fields(head):
             if number not in _FIELDS or wire != 2:
                 return False
@@ -123,7 +124,8 @@ class OtlpFormat:
             if inner is not None and (inner[0] not in _FIELDS[number] or inner[1] != 2):
                 return False
             walked = walked or inner is not None
-        return walked
+            dictionaries += number == _DICTIONARY
+        return walked and dictionaries <= 1  # pprof's samples have the same number and are many
 
     def read(self, source: ProfileSource, value: str) -> Reading:
         """Read the profiles of one type: ``value``, else the one that ``usual_value`` chooses."""

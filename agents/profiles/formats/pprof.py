@@ -170,7 +170,7 @@ class _Tables:
         type_ = self.string(value_type.type)
         unit = value_unit(type_, self.string(value_type.unit))
         period_type = self.string(self._profile.period_type.type)
-        period = converted(max(self._period, 0), self._period_unit or unit, unit)
+        period = converted(max(self._period, 0), self._period_unit or unit, unit) if unit != "count" else 0.0
         measure = Measure(type_, unit, 0.0, period_type)
         timed = clock_of(measure) or type_ == period_type
         return replace(measure, period=float(period) if timed else 0.0)

@@ -223,6 +223,20 @@ def test_a_file_that_begins_with_its_samples_is_recognised() -> None:
     assert find_format(AUTO, libdatadog_pprof()[:40]).name == "pprof"
 
 
+@pytest.mark.parametrize("samples", [2, 10_000])
+def test_a_file_may_have_all_its_samples_before_all_tables(samples: int) -> None:
+    builder = Builder()
+    frames = [builder.location("work"), builder.location("main")]
+    for _ in range(samples):
+        builder.sample(frames, 1, 0)
+    profile = PPROF["Profile"].FromString(builder.bytes())
+    first = PPROF["Profile"](sample=profile.sample)
+    profile.ClearField("sample")
+    data = first.SerializeToString() + profile.SerializeToString()
+    assert find_format(AUTO, ProfileSource.of(data).head).name == "pprof"
+    assert parse(PprofFormat(), data).stacks == {("main", "work"): samples}
+
+
 def test_names_of_frames_and_inlined_ones_under_what_they_were_inlined_into() -> None:
     builder = Builder()
     locations = [
