@@ -39,7 +39,8 @@ def decode(request: Request, setup: DecodeSetup) -> Decoded:
     format_name = query.get("format", "")
     service, type_ = _split_type(name)
     is_typed = _FORMATS.get(format_name) in ("pprof", "jfr")  # formats that say what their values are
-    is_sum = query.get("units", "") in _SAMPLES and query.get("aggregationType", "") in _SUMS
+    units, aggregation = query.get("units", "").lower(), query.get("aggregationType", "").lower()
+    is_sum = units in _SAMPLES and aggregation in _SUMS
     is_other = type_ and not clock_of(Measure(type_))
     if is_other or not (is_typed or is_sum):
         return Decoded(skipped=(SkippedPart("not_cpu", f"{name[:200]}: not CPU", is_wrong=False),))

@@ -43,6 +43,8 @@ _TOOLS = (
         magic=rb"\x7fELF|MZ\x90\x00|\xcf\xfa\xed\xfe|\xca\xfe\xba\xbe|\x00asm",
     ),
     _Tool("perf's own recording: `perf script` writes it as text", magic=rb"PERFILE2|2ELIFREP"),
+    _Tool("simpleperf's own recording: its pprof_proto_generator.py writes pprof", magic=rb"SIMPLEPERF"),
+    _Tool(f"JSON of `perf data convert`: {_PERF}", keys="linux-perf-json-version"),
     _Tool(
         "a trace of .NET: `dotnet-trace convert --format Speedscope` writes what can be read",
         magic=rb"Nettrace",

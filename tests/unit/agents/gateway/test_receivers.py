@@ -147,6 +147,9 @@ def test_ingest_leaves_out_what_is_not_cpu_and_refuses_what_makes_no_sense(
         pytest.param(
             {"name": "shop.cpu", "units": "samples", "aggregationType": "sum"}, "shop", "cpu", id="CPU"
         ),
+        pytest.param(
+            {"name": "shop.cpu", "units": "Samples", "aggregationType": "SUM"}, "shop", "cpu", id="capitals"
+        ),
         pytest.param({"name": "shop.itimer"}, "shop", "cpu", id="a timer"),
         pytest.param({"name": "shop.wall"}, "shop", "wall", id="the wall"),
         pytest.param({"name": "shop.wall", "format": "lines"}, "shop", "wall", id="lines of the wall"),
