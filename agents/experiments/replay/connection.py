@@ -210,9 +210,6 @@ class Connection(asyncio.Protocol):
         assert self._answer
         assert self._reader
         answer = self._answer
-        if self._reader.is_sized and self._buffer.strip():
-            self._fail("the answer is longer than its length")
-            return
         answer.ended, answer.body = perf_counter(), bytes(self._reader.body)
         closes = any("close" in re.split(r"[\s,]+", value.lower()) for value in answer.header("Connection"))
         ends = closes or self._reader.until_eof or answer.head.startswith(b"HTTP/1.0")
@@ -244,7 +241,6 @@ class _Reader:
         self._chunked = chunked
         self._trailer = False
         self.until_eof = length is None and not chunked
-        self.is_sized = bool(length) and not chunked
         self.body = bytearray()
 
     def read(self, buffer: bytearray) -> bool:
@@ -263,6 +259,8 @@ class _Reader:
         if self._left is None:
             return False
         self._left -= taken
+        if taken and not self._left and buffer.strip():
+            raise ValueError("the answer is longer than its length")
         return not self._left
 
     def _read_chunks(self, buffer: bytearray) -> bool:

@@ -33,7 +33,7 @@ _UNIT_NAMES: Mapping[str, str] = {
     "ns": "nanoseconds",
     "us": "microseconds",
     "µs": "microseconds",
-    "μs": "microseconds",  # with the Greek letter instead of the sign
+    "μs": "microseconds",  # the Greek one, not the sign of micro
     "ms": "milliseconds",
     "s": "seconds",
     "sec": "seconds",
