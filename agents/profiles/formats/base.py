@@ -110,6 +110,7 @@ class Reading:
     records: Iterator[Record]
     recorded: Recorded = Recorded()
     left_out: Counter[str] = field(default_factory=Counter)  # other values → samples, once all is read
+    services: tuple[str, ...] = ()  # services that the file names
 
 
 @dataclass(frozen=True, slots=True)

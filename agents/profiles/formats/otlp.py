@@ -153,7 +153,8 @@ class OtlpFormat:
             elif not (clock_of(measure) and clock_of(measure) == clock_of(profile.measure)):
                 left_out[profile.measure.type] += len(profile.samples)
         measure = replace(measure, period=_common_period(same))
-        return Reading(measure, _records(same, tables), left_out=left_out)
+        services = {name for name in map(tables.service, data.resource_profiles) if name}
+        return Reading(measure, _records(same, tables), left_out=left_out, services=tuple(sorted(services)))
 
 
 def _common_period(profiles: Sequence[_Measured]) -> float:
@@ -199,7 +200,7 @@ def resource_readings(data: Any) -> Iterator[tuple[Mapping[str, str], Reading]]:
     """
     tables = _Tables(data.dictionary)
     for resource in data.resource_profiles:
-        attributes = dict(map(tables.attribute, resource.resource.attributes))
+        attributes = tables.attributes(resource)
         for scope in resource.scope_profiles:
             by_time: dict[int, list[Any]] = {}
             for profile in scope.profiles:
@@ -244,13 +245,19 @@ class _Tables:
             rate_hz=1 / period_s if period_s else 0.0,
         )
 
-    def attribute(self, attribute: Any) -> tuple[str, str]:
-        """Return name and text of a resource's attribute, which may stand in the table of strings."""
-        value = attribute.value
-        return (
-            text_of(attribute.key) or self._string(attribute.key_strindex),
-            text_of(value.string_value) or self._string(value.string_value_strindex),
-        )
+    def attributes(self, resource: Any) -> Mapping[str, str]:
+        """Return a resource's attributes that are text; name and text may stand in the table of strings."""
+        return {
+            text_of(attribute.key) or self._string(attribute.key_strindex): text_of(
+                attribute.value.string_value
+            )
+            or self._string(attribute.value.string_value_strindex)
+            for attribute in resource.resource.attributes
+        }
+
+    def service(self, resource: Any) -> str:
+        """Return the service of a resource, empty if it has none."""
+        return self.attributes(resource).get("service.name", "")
 
     def stack(self, index: int) -> Stack | None:
         """Return the frames of a stack, root first; None if it is not in the tables."""
