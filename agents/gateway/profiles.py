@@ -47,7 +47,9 @@ MAX_FRAMES = 5_000_000
 """Most frames of all stacks of a profile, seconds of work: a few bytes may encode any number of frames."""
 
 _UNTYPED = ("collapsed", "dtrace", "speedscope")
-"""Formats that do not say what their values count."""
+"""Formats that need not say what their values count."""
+_NO_TYPES = ("samples", "weight")
+"""Types of measures where they do not."""
 
 _GZIP = b"\x1f\x8b"
 
@@ -162,7 +164,7 @@ def _begin(data: bytes, pushed: Pushed, setup: DecodeSetup) -> Reading:
         reading = read_profile(format_, source)
     except ConfigError as error:
         raise InvalidMessage(f"profile: {error}") from None
-    if pushed.type and format_.name in _UNTYPED:
+    if pushed.type and format_.name in _UNTYPED and reading.measure.type in _NO_TYPES:
         return replace(reading, measure=replace(reading.measure, type=pushed.type))
     return reading
 

@@ -196,6 +196,14 @@ def test_the_rate_of_a_profile_is_that_by_which_its_samples_are_counted(
     assert (profile.rate_hz, profile.counts.sum()) == (rate_hz, samples)
 
 
+@pytest.mark.parametrize(("type_", "clock"), [("main", "cpu"), ("wall", "wall"), ("inuse_objects", "")])
+def test_the_type_in_a_profile_goes_before_that_in_the_address(type_: str, clock: str) -> None:
+    sampled = {"type": "sampled", "unit": "none", "name": type_, "samples": [[0]], "weights": [3]}
+    sent = request(profile_files.speedscope(sampled), {}, name="shop.cpu", format="speedscope")
+    decoded = decode(pyroscope_ingest.RECEIVER, sent)
+    assert [part.clock for part in decoded.parts] == [clock] * bool(clock)
+
+
 def test_ingest_refuses_a_rate_that_is_a_unit_of_time() -> None:
     sent = request(COLLAPSED, {}, name="shop.cpu", sampleRate="1000000000")
     with pytest.raises(Refusal, match="sampleRate: 1000000000 a second is no rate"):
