@@ -81,6 +81,16 @@ def test_collapsed_stacks(samples: list[Sample], measure: Measure, text: bytes) 
     assert written("collapsed", samples, measure) == text
 
 
+@pytest.mark.parametrize("name", WRITERS)
+def test_weights_of_a_unit_that_only_perf_has_are_samples(name: str) -> None:
+    data = written(
+        name, [Sample(("main",), 3000), Sample(("work",), 1000)], Measure("cycles", "cycles", 1000)
+    )
+    reading = read(name, data)
+    assert reading.measure.unit == "count"
+    assert [record.weight for record in reading.records if isinstance(record, Sample)] == [3, 1]
+
+
 def test_speedscope_has_the_fields_of_its_schema() -> None:
     document = orjson.loads(written("speedscope", SAMPLES, CPU))
     (profile,) = document["profiles"]
