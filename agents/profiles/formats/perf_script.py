@@ -35,8 +35,11 @@ _HEADERS = tuple(  # the fields that `perf script -F` leaves in; possessive quan
         (rf"{_COMMAND}(?:\[\d++\]\s++{_FLAGS})?{_TIME}", True),
         (rf"(?:{_PROCESS})?{_CPU}{_DAY}{_EVENT}", False),
         (rf"{_COMMAND}(?:\[\d++\]\s++{_FLAGS})?{_DAY}{_EVENT}", False),
-        (rf"(?:{_COMMAND})?{_PROCESS}{_CPU}", False),
+        (rf"(?:{_COMMAND})?{_PROCESS}{_CPU}{_DAY}", False),
     )
+)
+_COMMAND_ALONE = re.compile(
+    rf"(?:(?P<command>(?!\d{{4}}-\d\d-)[^\s\[].{{0,255}}?)\s+)?(?:\[\d+\]\s+{_FLAGS})?{_DAY}|"
 )
 _TIMED = r"\d+(?:/\d+)?\s+(?:\[\d+\]\s+)?\d+\.\d+:"
 _FRAME = re.compile(
@@ -49,6 +52,9 @@ _ADDED = re.compile(  # lines of fields that say no more of a stack: srcline, br
     r"|\s+(?:ABI:\d|ilen:|insn:)\s.*|(?=\s.{15}\s*$) +[0-9a-f]+\s*"  # registers, instructions, addresses
 )
 _PERIOD_WIDTH = 10
+_WIDE_PERIOD = re.compile(  # in perf's columns, before an event
+    r"(?<!\S)((?=[ \d]{10} ) *+\d{1,10}|\d{11,18}) (?=[^\s\d]\S{0,400}?:(?:\s|$))"
+)
 _NUMBER = re.compile(r"[0-9]{1,18}")
 _LOST = re.compile(r"PERF_RECORD_LOST\w* lost (\d{1,12})")
 _LONG_ADDRESS = re.compile(r"\s+[0-9a-f]{5,}\s")
@@ -233,12 +239,16 @@ def _begins_event(line: str) -> bool:
 
 def _header(line: str) -> _Header | None:
     """Return the fields of a header; None if it is none."""
+    if match := _WIDE_PERIOD.search(line):  # which could be taken for a process where it has no time
+        header = _read_header(line[: match.start(1)] + line[match.end() :])
+        if header and header.event:
+            return header._replace(period=int(match[1]))
     fields, period = _split_period(line)
     if not period:
         return _read_header(line)
     header = _read_header(fields)
-    if header is None and not fields[:1].isspace() and not fields.startswith("["):
-        return _NO_HEADER._replace(command=fields.rstrip(), period=period)
+    if header is None and (match := _COMMAND_ALONE.fullmatch(fields)):
+        return _NO_HEADER._replace(command=match["command"] or "", period=period)
     if header is None or header.event or header.rest:  # then the number belongs to the event
         return _read_header(line)
     return header._replace(period=period)

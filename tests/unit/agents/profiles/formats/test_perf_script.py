@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from agents.profiles.profile_files import Import, read_files
 from pipeline.model.errors import ConfigError
 from tests.support.paths import REAL_DATA
 
+FRAMES = "\t          401136 work\n\t          401140 main\n\n"
 SAMPLES = REAL_DATA / "profiles"
 HEADER = "my app  12/13    [001]  100.250000:     250000 cpu-clock:u: \n"
 
@@ -124,6 +126,36 @@ def test_a_period_without_its_event_is_a_weight_in_columns_as_perf_writes_them(
     reading = PerfScriptFormat().read(ProfileSource.of(text.encode()), "")
     assert list(reading.records) == [Sample((*root, "f"), weight) for weight in weights]
     assert counts_cpu(reading.measure)
+
+
+COLUMNS = {  # as perf writes its fields, in the order in which it does
+    "comm": "{comm} ",
+    "pid": "   1234 ",
+    "cpu": "[003] ",
+    "tod": "2026-11-28 12:00:00.123456 ",
+    "time": "   100.000001: ",
+    "period": "{period:10d} ",
+    "event": "cycles:P: ",
+}
+
+
+@pytest.mark.parametrize("comm", ["app", "my app", "kworker/0:1-ev", "1.5"])
+@pytest.mark.parametrize("periods", [[250_000, 250_000], [1000, 3000]], ids=["equal", "different"])
+def test_any_choice_of_fields_is_read_rightly_or_refused(comm: str, periods: list[int]) -> None:
+    subsets = [fields for size in range(8) for fields in combinations(COLUMNS, size)]
+    refused = 0
+    for fields in subsets:
+        header = "".join(COLUMNS[field] for field in fields)
+        text = "".join(f"{header.format(comm=comm, period=period)}\n{FRAMES}" for period in periods).encode()
+        try:
+            records = list(find_format(AUTO, text).read(ProfileSource.of(text), "").records)
+        except ConfigError:
+            refused += 1
+            continue
+        stack = (*[comm] * ("comm" in fields), "main", "work")
+        weights = periods if "period" in fields and periods[0] != periods[1] else [1, 1]
+        assert records == [Sample(stack, weight) for weight in weights], header
+    assert refused <= 15, "those without time, event and period"
 
 
 def test_events_add_up_and_those_without_frames_are_counted_apart() -> None:
@@ -322,9 +354,6 @@ def test_lost_events_are_counted_and_other_records_of_perf_are_no_samples() -> N
     parsed = parse(PerfScriptFormat(), (event + records).encode())
     assert (parsed.samples, parsed.frameless, parsed.invalid) == (1, 0, 0)
     assert parsed.left_out == {"lost by perf": 120}
-
-
-FRAMES = "\t          401136 work\n\t          401140 main\n\n"
 
 
 @pytest.mark.parametrize(
