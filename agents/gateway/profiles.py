@@ -47,7 +47,9 @@ MAX_FRAMES = 5_000_000
 """Most frames of all stacks of a profile, seconds of work: a few bytes may encode any number of frames."""
 
 _UNTYPED = ("collapsed", "dtrace", "speedscope")
-"""Formats that do not say what their values count."""
+"""Formats that need not say what their values count."""
+_NO_TYPES = ("samples", "weight")
+"""Types of measures where they do not."""
 
 _GZIP = b"\x1f\x8b"
 
@@ -162,7 +164,7 @@ def _begin(data: bytes, pushed: Pushed, setup: DecodeSetup) -> Reading:
         reading = read_profile(format_, source)
     except ConfigError as error:
         raise InvalidMessage(f"profile: {error}") from None
-    if pushed.type and format_.name in _UNTYPED:
+    if pushed.type and format_.name in _UNTYPED and reading.measure.type in _NO_TYPES:
         return replace(reading, measure=replace(reading.measure, type=pushed.type))
     return reading
 
@@ -191,10 +193,12 @@ def _interval(pushed: Pushed, reading: Reading, now: float) -> tuple[float, floa
 
 
 def _rate_hz(pushed: Pushed, reading: Reading) -> float:
+    """Return the samples a second and CPU: as the profile says, or else its weights, or else the client."""
     measure = reading.measure
-    rate = reading.recorded.rate_hz or pushed.rate_hz
+    rate = reading.recorded.rate_hz
     if not rate and measure.period > 0 and measure.unit in TIME_UNITS:
         rate = TIME_UNITS[measure.unit] / measure.period
+    rate = rate or pushed.rate_hz
     return rate if 0 < rate <= MAX_RATE_HZ else 0.0
 
 
@@ -207,8 +211,9 @@ def _with_period(reading: Reading, rate_hz: float) -> Reading:
     measure = reading.measure
     if measure.per_sample:
         return reading
-    if not rate_hz:
-        raise InvalidMessage(f"profile: weights are {measure.unit}, and no rate or period is given")
+    if not rate_hz or measure.unit not in TIME_UNITS:
+        unit = measure.unit or "without a unit"
+        raise InvalidMessage(f"profile: weights of {measure.type} are {unit}, and no period of it is given")
     return replace(reading, measure=replace(measure, period=TIME_UNITS[measure.unit] / rate_hz))
 
 

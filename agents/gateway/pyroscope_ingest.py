@@ -5,25 +5,20 @@ Source: the page "Server HTTP API" of Pyroscope's documentation, and what its cl
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from agents.gateway.base import Decoded, DecodeSetup, PushProtocol, Refusal, Request, SkippedPart
 from agents.gateway.forms import read_form
 from agents.gateway.profiles import Pushed, profile_parts
 from agents.gateway.times import moment, number
-from agents.profiles.formats import AUTO
+from agents.profiles.formats import AUTO, Measure
+from agents.profiles.formats.cpu import clock_of, names_type
 from pipeline.model.errors import InvalidMessage
 
 _DEFAULT_HZ = 100.0
 _FASTEST_HZ = 100_000.0
 """Fastest rate of a sampler: a larger ``sampleRate`` is a unit of time, such as 1e9."""
 
-_CLOCK_ENDS = ("cpu", "itimer", "ctimer", "wall", "samples")
-_OTHER_ENDS = re.compile(
-    r"(?:alloc|inuse|live|heap|mem|malloc|lock|mutex|block|goroutine|exception|off_?cpu|gpu|page_?fault|cache_?miss)"
-    r"[a-z0-9_]*"
-)
 _SAMPLES = ("", "samples")
 _SUMS = ("", "sum")  # an average is of a state, such as memory in use
 _FORMATS: Mapping[str, str] = {
@@ -44,8 +39,10 @@ def decode(request: Request, setup: DecodeSetup) -> Decoded:
     format_name = query.get("format", "")
     service, type_ = _split_type(name)
     is_typed = _FORMATS.get(format_name) in ("pprof", "jfr")  # formats that say what their values are
-    is_sum = query.get("units", "") in _SAMPLES and query.get("aggregationType", "") in _SUMS
-    if _OTHER_ENDS.fullmatch(type_) or not (is_typed or is_sum):
+    units, aggregation = query.get("units", "").lower(), query.get("aggregationType", "").lower()
+    is_sum = units in _SAMPLES and aggregation in _SUMS
+    is_other = type_ and not clock_of(Measure(type_))
+    if is_other or not (is_typed or is_sum):
         return Decoded(skipped=(SkippedPart("not_cpu", f"{name[:200]}: not CPU", is_wrong=False),))
     data, format_ = _profile(request, format_name)
     if format_name == "lines":
@@ -71,8 +68,7 @@ def decode(request: Request, setup: DecodeSetup) -> Decoded:
 def _split_type(name: str) -> tuple[str, str]:
     """Return the application of a name and the type of its profile, empty if its end is none."""
     application, _, end = name.rpartition(".")
-    is_type = application and (end in _CLOCK_ENDS or _OTHER_ENDS.fullmatch(end))
-    return (application, end) if is_type else (name, "")
+    return (application, end) if application and names_type(end) else (name, "")
 
 
 def parse_name(text: str) -> tuple[str, Mapping[str, str]]:

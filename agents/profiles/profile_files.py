@@ -15,6 +15,7 @@ from agents.profiles.formats.base import missing, named_counts
 from agents.profiles.formats.cpu import clock_of, counts_cpu, value_text
 from agents.profiles.message import ProfileOrigin, build_profile, encode_within
 from agents.profiles.profile_source import STDIN, begin_profile, named, opened_profile
+from pipeline.files.listing import listed
 from pipeline.messages.schema.inputs import MAX_COUNT
 from pipeline.model import Outgoing
 from pipeline.model.clock import to_iso
@@ -98,6 +99,12 @@ def _read(path: Path, request: Import, start: float) -> Imported:
     content = xxhash.xxh3_128()
     with opened_profile(path, content.update) as source, named(path):
         held, reading = begin_profile(source, request.format, request.value, request.period)
+        if len(reading.services) > 1:
+            services = f"{len(reading.services)} services ({listed(reading.services)})"
+            raise ConfigError(
+                f"has profiles of {services}, and --service names one: send it to the gateway, which takes "
+                f"them apart"
+            )
         parsed = count_samples(reading)
         source.drain()
         _check(parsed, held, asked=bool(request.value))
@@ -124,9 +131,9 @@ def _check(parsed: StackSamples, held: str, *, asked: bool) -> None:
             f"all the same{f'; there are {named_counts(parsed.left_out)}' if parsed.left_out else ''}"
         )
     if not measure.per_sample:
+        weights = f"{measure.unit} of {measure.type}" if measure.unit else f"{measure.type} without a unit"
         raise ConfigError(
-            f"weights are {measure.unit} of {measure.type}, and how many a sample stands for is not said: "
-            f"give it by --period"
+            f"weights are {weights}, and how many a sample stands for is not said: give it by --period"
         )
     if parsed.samples > MAX_COUNT:
         raise ConfigError(f"{parsed.samples} samples, more than the {MAX_COUNT} of one interval")

@@ -18,6 +18,11 @@ FOREIGN: dict[str, tuple[bytes, str]] = {
     "gmon.out": (b"gmon\x01\x00\x00\x00", "gprof"),
     "hprof": (b"JAVA PROFILE 1.0.2\x00", "heap"),
     "GHC event log": (b"hdrbhetb\x00", "GHC"),
+    "simpleperf": (b"SIMPLEPERF\x00\x00", "simpleperf"),
+    "perf as JSON": (
+        b'{"linux-perf-json-version": 1, "headers": {}, "samples": [{"comm": "app", "callchain": []}]}',
+        "perf data convert",
+    ),
     "sysprof": (b"\x5e\x97\xca\xfd\x01", "sysprof"),
     "cProfile": (b"{\xa9\x03z\x06app.py\xe9\x01", "cProfile"),
     "PNG": (b"\x89PNG\r\n", "a picture"),

@@ -75,11 +75,12 @@ def run(selection: SelectionRequest, request: _RunRequest, as_json: bool = json_
     --allow names an endpoint. Requests of a session go out in order, each after the answers to the last.
 
     Exit code: 1 if the status of answers differs, side B fails where A does not, calls downstream where A
-    does not, or both sides serve no request of an endpoint (a request is not served by no answer, 5xx, or 4xx
-    or a redirect unlike the recorded answer); 2 on bad usage or input. Whether side B is slower says `smidgen
-    trial verdict`.
+    does not, or both sides serve fewer than half of the requests of an endpoint (a request is not served by
+    no answer, 5xx, or 4xx or a redirect unlike the recorded answer, and is in no trial); 2 on bad usage or
+    input. Whether side B is slower says `smidgen trial verdict`.
     """
     from agents.commands.replay.showing import as_object, is_finding, show_result
+    from pipeline.commands.terminal import print_note
     from pipeline.files.outputs import check_outputs, write_output
 
     if request.rate and request.speed:
@@ -88,15 +89,16 @@ def run(selection: SelectionRequest, request: _RunRequest, as_json: bool = json_
     downstream, read_cpu = _downstream(request), _cpu(request)
     experiment = _experiment(selection, request)
     result = asyncio.run(_replay(selection.read(), experiment, downstream, read_cpu))
-    if request.output:
-        content = result.rows.csv()
-        if content.count(b"\n") < 2:
-            raise ConfigError("no request was answered by both sides: there are no trials to write")
-        write_output(request.output, content)
     if as_json:
         print_json(as_object(result))
     else:
         show_result(result)
+    if request.output:
+        content = result.rows.csv()
+        if content.count(b"\n") > 1:
+            write_output(request.output, content)
+        else:
+            print_note(f"{request.output}: not written, no request was served by both sides")
     return 1 if is_finding(result) else 0
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -18,7 +18,7 @@ from pipeline.files.listing import listed
 
 
 def is_finding(result: ReplayResult) -> bool:
-    """Return whether sides answered differently or both failed, or side B alone calls downstream."""
+    """Return whether sides answered differently or failed too often, or side B alone calls downstream."""
     outcomes = result.by_endpoint().values()
     worse = any(outcome.status_differs or outcome.failed[1] > outcome.failed[0] for outcome in outcomes)
     return (
@@ -78,19 +78,15 @@ def show_knees(a: Sequence[Knee], b: Sequence[Knee], comparison: CapacityCompari
     )
 
 
-def _not_compared(result: ReplayResult) -> list[str]:
-    """Return the endpoints of which both sides served no request."""
-    return [name for name, outcome in result.by_endpoint().items() if not outcome.compared]
+def _not_compared(result: ReplayResult) -> dict[str, EndpointOutcome]:
+    """Return the endpoints of which both sides served fewer than half of the requests."""
+    outcomes = result.by_endpoint().items()
+    return {name: outcome for name, outcome in outcomes if 2 * outcome.compared < outcome.requests}
 
 
 def _remarks(result: ReplayResult) -> list[str]:
     lines = [_pace(result.paces)]
-    outcomes = result.by_endpoint()
-    failed = [name for name in _not_compared(result) if outcomes[name].both_bad == outcomes[name].requests]
-    if failed:
-        lines.append(f"both sides failed every request, so nothing was compared: {listed(failed)}")
-    if names := sorted({*_not_compared(result)} - {*failed}):
-        lines.append(f"no request was served by both sides, so nothing was compared: {listed(names)}")
+    lines += _too_few_compared(_not_compared(result))
     lines += _differences(result)
     for side, called in zip("AB", result.called, strict=True):
         if called:
@@ -101,6 +97,22 @@ def _remarks(result: ReplayResult) -> list[str]:
     if zero := result.rows.zero_on_a():
         lines.append(f"0 on side A and not on side B: {', '.join(zero)}")
     return lines
+
+
+def _too_few_compared(outcomes: Mapping[str, EndpointOutcome]) -> list[str]:
+    failed = [name for name, outcome in outcomes.items() if outcome.both_bad == outcome.requests]
+    unserved = [name for name, outcome in outcomes.items() if not outcome.compared and name not in failed]
+    few = [
+        f"{name} ({outcome.compared:,} of {outcome.requests:,})"
+        for name, outcome in outcomes.items()
+        if outcome.compared
+    ]
+    texts = (
+        ("both sides failed every request, so nothing was compared", failed),
+        ("no request was served by both sides, so nothing was compared", unserved),
+        ("fewer than half of the requests were served by both sides", few),
+    )
+    return [f"{text}: {listed(names)}" for text, names in texts if names]
 
 
 def _differences(result: ReplayResult) -> list[str]:
@@ -115,6 +127,8 @@ def _differences(result: ReplayResult) -> list[str]:
             lines.append(f"side {name} failed {errors.total():,} requests: {reasons}")
     for outcome in result.by_endpoint().values():
         statuses.update(outcome.statuses)
+    if failed := sum(outcome.both_bad for outcome in result.by_endpoint().values()):
+        lines.append(f"both sides failed {failed:,} requests, which no trial holds")
     if statuses:
         pairs = ", ".join(f"{a} and {b} ({count:,})" for (a, b), count in statuses.most_common(5))
         lines.append(f"statuses that differ, of sides A and B: {pairs}")

@@ -198,7 +198,7 @@ class Connection(asyncio.Protocol):
             head = bytes(self._buffer[: end.start()])
             del self._buffer[: end.end()]
             status = head[9:12]
-            if not status.isdigit():
+            if not status.isdigit() or status < b"100":
                 raise ValueError("the answer is no HTTP/1")
             if status[0:1] != b"1":  # 1xx statuses such as 100 Continue come before the answer
                 break
@@ -213,7 +213,7 @@ class Connection(asyncio.Protocol):
         answer.ended, answer.body = perf_counter(), bytes(self._reader.body)
         closes = any("close" in re.split(r"[\s,]+", value.lower()) for value in answer.header("Connection"))
         ends = closes or self._reader.until_eof or answer.head.startswith(b"HTTP/1.0")
-        if ends or self._buffer:  # bytes beyond an answer belong to none, such as a body of 204
+        if ends or self._buffer:  # bytes beyond an answer belong to none, such as those of a body of 204
             self.close()
         self._hand_over(answer)
 
@@ -259,6 +259,8 @@ class _Reader:
         if self._left is None:
             return False
         self._left -= taken
+        if taken and not self._left and buffer.strip():
+            raise ValueError("the answer is longer than its length")
         return not self._left
 
     def _read_chunks(self, buffer: bytearray) -> bool:

@@ -40,7 +40,7 @@ class EndpointOutcome:
     """Pairs of statuses that differ, side A first, and how often."""
     status_differs: int = 0
     body_differs: int = 0  # among answers with the same status
-    latencies_s: tuple[list[float], ...] = field(default_factory=lambda: ([], []))
+    latencies_s: tuple[list[float], ...] = field(default_factory=lambda: ([], []))  # of served requests
     calls: list[int] = field(default_factory=lambda: [0, 0])  # downstream calls, by side
 
 
@@ -78,16 +78,16 @@ def outcomes(
     for exchange in exchanges:
         outcome = by_endpoint[exchange.request.endpoint]
         outcome.requests += 1
+        bad = [is_bad(served, exchange) for served in exchange.served]
         for side, served in enumerate(exchange.served):
             outcome.failed[side] += not served.status
             outcome.server_errors[side] += served.status >= 500
             if not served.status:
                 outcome.errors[side][served.error] += 1
-            else:
+            if not bad[side]:
                 outcome.latencies_s[side].append(served.latency_s)
         for side, by_index in enumerate(calls):
             outcome.calls[side] += by_index.get(exchange.index, 0)
-        bad = [is_bad(served, exchange) for served in exchange.served]
         outcome.both_bad += all(bad)
         outcome.compared += not any(bad)
         a, b = exchange.served

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from agents.experiments.replay.outcome import cpu_per_request, measured
+from agents.experiments.replay.outcome import cpu_per_request, is_bad, measured
 from agents.experiments.replay.replayer import Exchange, Replayed
 
 SIDES = ("A", "B")
@@ -44,11 +44,13 @@ class TrialRows:
     )
 
     def add(self, trial: str, replayed: Replayed, calls: Calls | None = None) -> None:
-        """Add a replay to both sides; requests that a side did not answer are left out."""
-        answered = [
-            exchange for exchange in measured(replayed) if all(served.status for served in exchange.served)
+        """Add a replay to both sides; requests that a side did not serve are left out, see ``is_bad``."""
+        served_by_both = [
+            exchange
+            for exchange in measured(replayed)
+            if not any(is_bad(served, exchange) for served in exchange.served)
         ]
-        for exchange in answered:
+        for exchange in served_by_both:
             self._add_exchange(trial, exchange, calls)
         used = [cpu_per_request(replayed, side) for side in range(2)] if replayed.slices else []
         for number, (a, b) in enumerate(zip(*used, strict=True)) if used else ():

@@ -29,16 +29,21 @@ TIME_UNITS: Mapping[str, float] = {
 }
 """Unit of time → how many of it are a second."""
 
-_SHORT_UNITS: Mapping[str, str] = {
+_UNIT_NAMES: Mapping[str, str] = {
     "ns": "nanoseconds",
     "us": "microseconds",
     "µs": "microseconds",
+    "μs": "microseconds",  # the Greek one, not the sign of micro
     "ms": "milliseconds",
     "s": "seconds",
     "sec": "seconds",
     **{unit.removesuffix("s"): unit for unit in TIME_UNITS},
+    **{unit: unit for unit in TIME_UNITS},
 }
-"""Other spelling of a unit of time → its name here."""
+"""Spelling of a unit of time → its name here."""
+
+_COUNT_UNITS = ("count", "counts", "sample", "samples")
+"""Units of values that count samples, and types of values that need no unit."""
 
 _LEAST_VALID = 0.9
 """Share of the first records that have to be samples."""
@@ -105,6 +110,7 @@ class Reading:
     records: Iterator[Record]
     recorded: Recorded = Recorded()
     left_out: Counter[str] = field(default_factory=Counter)  # other values → samples, once all is read
+    services: tuple[str, ...] = ()  # services that the file names
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +203,16 @@ def read_profile(format_: Format, source: ProfileSource, value: str = "") -> Rea
 
 def unit_name(text: str) -> str:
     """Return a unit as it is spelt here: ``nanoseconds`` of ``ns``; one that is no time as it is."""
-    return _SHORT_UNITS.get(text, text)
+    return _UNIT_NAMES.get(text.lower(), text)
+
+
+def value_unit(type_: str, unit: str) -> str:
+    """Return the unit of a type of values as it is spelt here: ``count`` of samples, whatever it is called.
+
+    Empty where a type that may be time or counts has none.
+    """
+    is_count = unit.lower() in _COUNT_UNITS or (not unit and type_.lower() in (*_COUNT_UNITS, ""))
+    return "count" if is_count else unit_name(unit)
 
 
 def unit_measure(value: str) -> Measure:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import accumulate, pairwise, repeat
 from typing import Any
 
 from agents.profiles.formats.base import Invalid, Measure, Reading, Record, Sample, Stack, choose_value
@@ -57,7 +57,7 @@ class ChromeFormat:
         profiles = _profiles(source.read_json())
         if not profiles:
             raise Damaged("has no CPU profile, as traces of the category v8.cpu_profiler do")
-        times = [_times(profile) for profile in profiles]
+        times = [_sort_by_time(profile) for profile in profiles]
         flat = [time for profile_times in times for time in profile_times if time]
         period = sum(flat) / len(flat) if flat else 0.0
         measure = Measure("cpu", "microseconds", period) if period else Measure()
@@ -70,7 +70,8 @@ def _records(
     for profile, durations in zip(profiles, times, strict=True):
         yield from map(Invalid, profile.invalid)
         stacks: dict[Any, Stack | None] = {}
-        weights = zip(profile.samples, durations, strict=True) if profile.samples else profile.hits.items()
+        timed = zip(profile.samples, durations or repeat(period or 1), strict=False)
+        weights = timed if profile.samples else profile.hits.items()
         for number, (node, weight) in enumerate(weights, start=1):
             is_id = isinstance(node, int | str)
             if is_id and node not in stacks:
@@ -98,11 +99,19 @@ def _stack(node: Any, profile: _Profile) -> Stack | None:
     return None
 
 
-def _times(profile: _Profile) -> list[float]:
-    """Return each sample's time until the next one, of the last one the mean of the others."""
-    deltas = [delta if type(delta) in (int, float) and delta > 0 else 0.0 for delta in profile.deltas]
-    following = deltas[1 : len(profile.samples)]
-    mean = sum(following) / len(following) if following else 1.0
+def _sort_by_time(profile: _Profile) -> list[float]:
+    """Sort a profile's samples, and return each one's time until the next: none if no times are known.
+
+    V8 writes some samples late, with a negative time. The last one gets the mean of the others.
+    """
+    deltas = [delta if type(delta) in (int, float) else 0.0 for delta in profile.deltas]
+    stamps = list(accumulate(deltas[: len(profile.samples)]))
+    order = sorted(range(len(stamps)), key=stamps.__getitem__)
+    profile.samples[: len(stamps)] = [profile.samples[index] for index in order]
+    following = [stamps[later] - stamps[earlier] for earlier, later in pairwise(order)]
+    if not any(following):
+        return []
+    mean = sum(following) / len(following)
     return [*following, *[mean] * (len(profile.samples) - len(following))]
 
 
@@ -114,10 +123,14 @@ def _profiles(document: Any) -> list[_Profile]:
         return [profile] if profile.frames else []
     events = document["traceEvents"] if isinstance(document, dict) else document
     by_key: dict[Any, _Profile] = {}
-    for event in events if isinstance(events, list) else ():
-        name = event.get("name") if isinstance(event, dict) else None
-        data = object_in(object_in(event, "args"), "data") if name in ("ProfileChunk", "CpuProfile") else {}
-        if data:
+    parts = [
+        event
+        for event in (events if isinstance(events, list) else ())
+        if isinstance(event, dict) and event.get("name") in ("ProfileChunk", "CpuProfile")
+    ]
+    for event in sorted(parts, key=_time_of):  # a trace's events come in any order
+        name = event["name"]
+        if data := object_in(object_in(event, "args"), "data"):
             key = (str(event.get("pid")), str(event.get("tid") if name == "CpuProfile" else event.get("id")))
             profile = by_key.setdefault(key, _Profile())
             _add({**object_in(data, "cpuProfile"), **_only(data, "timeDeltas")}, profile)
@@ -145,6 +158,11 @@ def _add(part: Mapping[str, Any], profile: _Profile) -> None:
         profile.deltas += [0, *(later - earlier for earlier, later in pairwise(stamps))]
     else:
         profile.deltas += list_in(part, "timeDeltas")
+
+
+def _time_of(event: Mapping[str, Any]) -> float:
+    time = event.get("ts")
+    return float(time) if isinstance(time, int | float) else 0.0
 
 
 def _nested(head: Any) -> Iterator[Any]:

@@ -24,6 +24,11 @@ _INSTRUCTIONS = "instructions"
 _WALL = frozenset(("wall", "wallclock", "real"))
 _SAMPLES = frozenset(("sample", "samples", "weight", "time"))
 _NEUTRAL = _SAMPLES | frozenset(("count", "counts", "event", "events", "total", "ns", "nanoseconds", "usage"))
+_TYPES = re.compile(
+    r"cpu|itimer|ctimer|wall|samples|(?:alloc|inuse|live|heap|mem|memory|malloc|locks?|mutex|block|goroutines?"
+    r"|exceptions?|off[-_]?cpu|gpu|page[-_]?faults?|cache[-_]?miss(?:es)?)(?:_[a-z0-9_]+)?",
+    re.IGNORECASE,
+)
 _WORDS = re.compile(r"[^a-z0-9]+")
 _COUNTS = ("count", "counts", "samples", "sample", "")
 _CPU_TIME = "cpu-time"
@@ -44,6 +49,11 @@ def clock_of(measure: Measure) -> Clock:
     if period is not None:
         return period
     return "cpu" if _words(measure.type) & _SAMPLES or not measure.type else ""
+
+
+def names_type(text: str) -> bool:
+    """Return whether a text is a type of profiles as clients spell it, not a service or thread."""
+    return bool(_TYPES.fullmatch(text))
 
 
 def counts_cpu(measure: Measure) -> bool:

@@ -43,6 +43,8 @@ _TOOLS = (
         magic=rb"\x7fELF|MZ\x90\x00|\xcf\xfa\xed\xfe|\xca\xfe\xba\xbe|\x00asm",
     ),
     _Tool("perf's own recording: `perf script` writes it as text", magic=rb"PERFILE2|2ELIFREP"),
+    _Tool("simpleperf's own recording: its pprof_proto_generator.py writes pprof", magic=rb"SIMPLEPERF"),
+    _Tool(f"JSON of `perf data convert`: {_PERF}", keys="linux-perf-json-version"),
     _Tool(
         "a trace of .NET: `dotnet-trace convert --format Speedscope` writes what can be read",
         magic=rb"Nettrace",
@@ -252,7 +254,8 @@ _GUESSES = (  # signs that files of a format have, too: looked at once no format
     _Tool(
         "frames without their events or addresses: give `perf script -F comm,pid,tid,time,event,ip,sym,dso`",
         text=r"\A\s*(?:^\S.{0,20}?\s\d+(?:/\d+)?\s*(?:\[\d+\])?\s*\n)?"
-        r"(?:^[ \t]+(?:[0-9a-f]{1,16} +)?[^\s\d`;=\"][^\s`;=\"]*+\n)++(?:\n|\Z)",
+        r"(?:^[ \t]+(?:[0-9a-f]{1,16} +)?[^\s\d`;=\"][^\s`;=\"]*+\n)++(?:\n|\Z)"
+        r"|\A\s*(?:^\S.{0,80}\n)?(?:^[ \t]+[0-9a-f]{5,16}(?: .{1,500})?\n)+(?:\n|\Z)",
     ),
     _Tool(
         "a table (CSV), and no stacks: `smidgen detect` reads series",

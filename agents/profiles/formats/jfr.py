@@ -22,6 +22,7 @@ from agents.profiles.formats.base import (
 )
 from agents.profiles.formats.cpu import clock_of
 from agents.profiles.formats.jfr_chunk import HEADER, MAGIC, Chunk, Type, read_header
+from agents.profiles.formats.perf_script import event_name
 from agents.profiles.formats.source import Damaged, ProfileSource
 from pipeline.model.errors import ConfigError
 
@@ -186,7 +187,7 @@ def _event_setting(chunk: Chunk) -> str:
     names = _Names(chunk)
     for _, _, setting in chunk.events(_wanted(chunk, (_SETTING,))):
         if setting and names.text(setting.get("name"), "") == "event":
-            return names.text(setting.get("value"), "")
+            return event_name(names.text(setting.get("value"), ""))
     return ""
 
 
@@ -277,7 +278,7 @@ class _Reader:
             if event is None or weight is None:
                 yield Invalid(f"byte {position} of a chunk: an event that its type does not describe")
             elif choice.running and self._waits(event):
-                self._left_out["of waiting threads"] += 1
+                self._left_out["of waiting threads"] += round(weight)
             elif event.get("failed"):  # the JVM could not walk the stack
                 yield Sample((), weight)
             else:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from google.protobuf.unknown_fields import UnknownFieldSet
@@ -24,7 +25,7 @@ from agents.profiles.formats.base import (
     choose_value,
     converted,
     joined,
-    unit_name,
+    value_unit,
 )
 from agents.profiles.formats.cpu import clock_of, usual_value
 from agents.profiles.formats.frames import join_frame
@@ -70,8 +71,12 @@ OTLP = Schema(
             "period": (6, "int64", False),
         },
         "ScopeProfiles": {"profiles": (2, "Profile", True)},
-        "AnyValue": {"string_value": (1, "text", False)},
-        "KeyValue": {"key": (1, "text", False), "value": (2, "AnyValue", False)},
+        "AnyValue": {"string_value": (1, "text", False), "string_value_strindex": (8, "int32", False)},
+        "KeyValue": {
+            "key": (1, "text", False),
+            "value": (2, "AnyValue", False),
+            "key_strindex": (3, "int32", False),
+        },
         "Resource": {"attributes": (1, "KeyValue", True)},
         "ResourceProfiles": {
             "resource": (1, "Resource", False),
@@ -83,7 +88,8 @@ OTLP = Schema(
         },
     },
 )
-_FIELDS = {1: (1, 2, 3), 2: range(1, 8)}
+_DICTIONARY = 2
+_FIELDS = {1: (1, 2, 3), _DICTIONARY: range(1, 8)}
 """Field of the whole message → the fields that it has itself."""
 
 
@@ -109,8 +115,8 @@ class OtlpFormat:
     content = "samples of OTLP profiles (a protocol buffer)"
 
     def recognises(self, head: bytes) -> bool:
-        """Take a message of profiles and a dictionary, both messages themselves."""
-        walked = False
+        """Take a message of profiles and at most one dictionary, both messages themselves."""
+        walked, dictionaries = False, 0
         for number, wire, content in walk_fields(head):
             if number not in _FIELDS or wire != 2:
                 return False
@@ -118,7 +124,8 @@ class OtlpFormat:
             if inner is not None and (inner[0] not in _FIELDS[number] or inner[1] != 2):
                 return False
             walked = walked or inner is not None
-        return walked
+            dictionaries += number == _DICTIONARY
+        return walked and dictionaries <= 1  # pprof's samples have the same number and are many
 
     def read(self, source: ProfileSource, value: str) -> Reading:
         """Read the profiles of one type: ``value``, else the one that ``usual_value`` chooses."""
@@ -145,7 +152,19 @@ class OtlpFormat:
                 same.append(profile)
             elif not (clock_of(measure) and clock_of(measure) == clock_of(profile.measure)):
                 left_out[profile.measure.type] += len(profile.samples)
-        return Reading(measure, _records(same, tables), left_out=left_out)
+        measure = replace(measure, period=_common_period(same))
+        services = {name for name in map(tables.service, data.resource_profiles) if name}
+        return Reading(measure, _records(same, tables), left_out=left_out, services=tuple(sorted(services)))
+
+
+def _common_period(profiles: Sequence[_Measured]) -> float:
+    """Return the weight of one sample on average over profiles of one kind; 0 if one has no period."""
+    periods = [profile.measure.period for profile in profiles]
+    if len(set(periods)) == 1 or 0 in periods:
+        return min(periods)
+    weights = [sum(sum(sample.values) for sample in profile.samples) for profile in profiles]
+    samples = sum(weight / period for weight, period in zip(weights, periods, strict=True))
+    return sum(weights) / samples if samples else 0.0
 
 
 def check_version(data: Any) -> None:
@@ -181,10 +200,7 @@ def resource_readings(data: Any) -> Iterator[tuple[Mapping[str, str], Reading]]:
     """
     tables = _Tables(data.dictionary)
     for resource in data.resource_profiles:
-        attributes = {
-            text_of(attribute.key): text_of(attribute.value.string_value)
-            for attribute in resource.resource.attributes
-        }
+        attributes = tables.attributes(resource)
         for scope in resource.scope_profiles:
             by_time: dict[int, list[Any]] = {}
             for profile in scope.profiles:
@@ -217,19 +233,31 @@ class _Tables:
         """Return what a profile's values count; without a type, samples."""
         type_, unit = self._value_type(profile.sample_type)
         period_type = self._value_type(profile.period_type)
-        if not type_ and not unit:
-            return Measure(period_type=period_type[0])
         period = float(converted(max(profile.period, 0), period_type[1], unit))
-        return Measure(type_ or "samples", unit or "count", period, period_type[0])
+        return Measure(type_ or "samples", unit, period, period_type[0])
 
     def recorded(self, profile: Any) -> Recorded:
         """Return when and how often samples were taken; a period of time is that of CPUs."""
-        timed = self._value_type(profile.period_type)[1] == "nanoseconds" and profile.period > 0
+        period_s = converted(max(profile.period, 0), self._value_type(profile.period_type)[1], "seconds")
         return Recorded(
             start=profile.time_unix_nano / 1e9,
             duration_s=profile.duration_nano / 1e9,
-            rate_hz=1e9 / profile.period if timed else 0.0,
+            rate_hz=1 / period_s if period_s else 0.0,
         )
+
+    def attributes(self, resource: Any) -> Mapping[str, str]:
+        """Return a resource's attributes that are text; name and text may stand in the table of strings."""
+        return {
+            text_of(attribute.key) or self._string(attribute.key_strindex): text_of(
+                attribute.value.string_value
+            )
+            or self._string(attribute.value.string_value_strindex)
+            for attribute in resource.resource.attributes
+        }
+
+    def service(self, resource: Any) -> str:
+        """Return the service of a resource, empty if it has none."""
+        return self.attributes(resource).get("service.name", "")
 
     def stack(self, index: int) -> Stack | None:
         """Return the frames of a stack, root first; None if it is not in the tables."""
@@ -268,7 +296,8 @@ class _Tables:
         return (join_frame(f"{location.address:#x}", binary) if location.address or binary else "[unknown]",)
 
     def _value_type(self, value: Any) -> tuple[str, str]:
-        return self._string(value.type_strindex), unit_name(self._string(value.unit_strindex))
+        type_ = self._string(value.type_strindex)
+        return type_, value_unit(type_, self._string(value.unit_strindex))
 
     def _string(self, index: int) -> str:
         return self._text[index] if 0 < index < len(self._text) else ""

@@ -15,36 +15,47 @@ from agents.profiles.formats.source import ProfileSource, head_text, whole_lines
 MAX_EVENT_LINES = 100_000
 """Most lines of one event: many times what perf unwinds; a longer one counts as several."""
 
+_GUEST = r"(?:VM:\s*+\d++\s++(?:VCPU:\d++\s++)?)?"  # a sample of a virtual machine
 _COMMAND = (
     r"(?P<command>[^\s\[].{0,255}?)(?<!\s)(?<!\d:)\s++"  # it may hold spaces; what follows a time is a period
 )
-_PROCESS = r"-?\d++(?:/-?\d++)?(?:\s++|$)"  # pid or pid/tid
+_PROCESS = r"-?\d{1,7}+(?:/-?\d{1,7}+)?(?:\s++|$)"  # pid or pid/tid
 _CPU = r"(?:\[\d++\](?:\s++|$))?"
 _FLAGS = r"(?:(?:[\w.]{4,6}|[A-Za-z]{1,3})\s++)?"  # of traces; of perf's field misc
 _PERIOD = r"(?:(?P<period>\d{1,18})\s++)?"
-_EVENT = rf"{_PERIOD}(?P<event>[^\s\d]\S{{0,400}}?):(?=\s|$)(?P<rest>.*)"
-_TIME = rf"\d++\.\d++:\s*+(?:{_EVENT}|(?P<untyped>.*))"
+_EVENT = rf"{_PERIOD}(?!PERF_RECORD_)(?P<event>[^\s\d]\S{{0,400}}?):(?=\s|$)(?P<rest>.*)"
+_DAY = r"(?:\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d++\s++)?"  # of perf's field tod
+_TIME = rf"{_DAY}\d++\.\d++:\s*+(?:{_EVENT}|(?P<untyped>.*))"
 _HEADERS = tuple(  # the fields that `perf script -F` leaves in; possessive quantifiers keep matching linear
-    (re.compile(pattern), is_timed)
+    (re.compile(rf"\s*+{_GUEST}{pattern}"), is_timed)
     for pattern, is_timed in (
         (rf"(?:{_PROCESS}{_CPU}{_FLAGS}|\[\d++\]\s++{_FLAGS})?{_TIME}", True),
         (rf"{_COMMAND}{_PROCESS}{_CPU}{_FLAGS}{_TIME}", True),
-        (rf"{_COMMAND}{_PROCESS}{_CPU}{_FLAGS}{_EVENT}", True),
+        (rf"{_COMMAND}{_PROCESS}{_CPU}{_FLAGS}{_DAY}{_EVENT}", True),
         (rf"{_COMMAND}(?:\[\d++\]\s++{_FLAGS})?{_TIME}", True),
-        (rf"(?:{_PROCESS})?{_CPU}{_EVENT}", False),
-        (rf"{_COMMAND}(?:\[\d++\]\s++{_FLAGS})?{_EVENT}", False),
-        (rf"(?:{_COMMAND})?{_PROCESS}{_CPU}", False),
+        (rf"(?:{_PROCESS})?{_CPU}{_DAY}{_EVENT}", False),
+        (rf"{_COMMAND}(?:\[\d++\]\s++{_FLAGS})?{_DAY}{_EVENT}", False),
+        (rf"(?:{_COMMAND})?{_PROCESS}{_CPU}{_DAY}", False),
     )
+)
+_COMMAND_ALONE = re.compile(
+    rf"(?:(?P<command>(?!\d{{4}}-\d\d-)[^\s\[].{{0,255}}?)\s+)?(?:\[\d+\]\s+{_FLAGS})?{_DAY}|"
 )
 _TIMED = r"\d+(?:/\d+)?\s+(?:\[\d+\]\s+)?\d+\.\d+:"
 _FRAME = re.compile(
     rf"(?:\s+[0-9a-f]+|[0-9a-f]{{8,}})\s+(?!{_TIMED})"  # a command named dd is no address
-    r"(?P<symbol>.*?)\s*\((?P<object>[^()]*(?:\([^()]*\))?)\)\s*"
+    r"(?P<symbol>.*?)\s*\((?P<object>[^()]*(?:\([^()]*\)[^()]*)?)\)\s*"
 )
 _BARE_FRAME = re.compile(r"\s+[0-9a-f]{5,}\s+(?P<symbol>\[unknown\]|[^\s\d(\[].*?)\s*")  # without its binary
-_ADDED = re.compile(  # lines of fields that say no more of a stack: srcline, brstack
+_ADDED = re.compile(  # lines of fields that say no more of a stack: srcline, brstack, iregs, insn, phys_addr
     r"\s+\S.*(?::[\d?]+(?: \(discriminator \d+\))?|\[[0-9a-f]+\]|/[MPN-]/[^\s/]*/[^\s/]*/\d+\S*)\s*"
+    r"|\s+(?:ABI:\d|ilen:|insn:)\s.*|(?=\s.{15}\s*$) +[0-9a-f]+\s*"  # registers, instructions, addresses
 )
+_PERIOD_WIDTH = 10
+_WIDE_PERIOD = re.compile(  # in perf's columns, before an event
+    r"(?<!\S)((?=[ \d]{10} ) *+\d{1,10}|\d{11,18}) (?=[^\s\d]\S{0,400}?:(?:\s|$))"
+)
+_NUMBER = re.compile(r"[0-9]{1,18}")
 _LOST = re.compile(r"PERF_RECORD_LOST\w* lost (\d{1,12})")
 _LONG_ADDRESS = re.compile(r"\s+[0-9a-f]{5,}\s")
 _COLUMNS = re.compile(r"\t(?=.{16} ) *[0-9a-f]{5,16} ")
@@ -53,15 +64,19 @@ _OFFSET = re.compile(r"\+0x[0-9a-f]+$")
 _SINGLE = re.compile(
     r".*?:\s+(?P<frame>[0-9a-f]+\s++(?![0-9a-f]{4,}\s).*\(.*\))\s*"
 )  # an event's only frame, on its own line
-_JIT = re.compile(r"(?:.*/)?(?:perf-\d+\.map|jitted-\d+-\d+\.so)")
+_TASK = re.compile(r"(?<=^\[JIT\]) tid \d+$|(?<=kallsyms)\.\d+(?=\]$)")  # thread or guest of a binary
+_JIT = re.compile(r"(?:.*/)?(?:perf-\d+\.map|jitted-\d+-\d+\.so)|\[JIT\]")
 _MODIFIERS = re.compile(r"(?<=.):[ukhGHIpPSDWebR]+$|(?<=/)[ukhGHIpPSDWebR:]+$")
 _TERMS = re.compile(  # what only says how an event was recorded: cycles/freq=99/, ibs_op//
     r"([\w.-]+)/(?:(?:period|freq|call-graph|stack-size|max-stack|time|inherit|no-inherit|overwrite|percore)"
     r"(?:=[^/,]*)?,?)*/"
 )
 _UNIT_EVENT = re.compile(r"[\w.-]+/([\w.-]+)(?:,[^/]*)?/")  # of one kind of cores: cpu_atom/cycles/
+_UNNAMED = "weight"  # type and unit of periods where the event is left out
 _CLOCKS = ("cpu-clock", "task-clock")
-_KERNEL = re.compile(r"\[(?:kernel|guest\.kernel|unknown\.kernel)\b.*|.*\.ko(?:\.\w+)?|\[\w+\]")
+_KERNEL = re.compile(
+    r"\[(?:kernel|guest\.kernel|unknown\.kernel)\b.*|.*\.ko(?:\.\w+)?|\[\w+\]|(?:.*/)?vmlinux(?:-[^/]*)?"
+)
 _PYTHON = re.compile(r"py::(?P<name>.*?):(?P<path>.*)", re.DOTALL)
 _INLINED = "->"
 _NOWHERE = ("", "[unknown]", "inlined")
@@ -81,9 +96,9 @@ class PerfScriptFormat:
         whole = whole_lines(head)
         lines = head_text(whole).split("\n")
         has_stack = any(
-            (header := _header(line.strip()))
+            (header := _header(line.rstrip()))
             and (
-                _SINGLE.fullmatch(f": {header.rest.strip()}") or _frame_of(following)
+                _SINGLE.fullmatch(f": {header.rest}") or _frame_of(following)
                 if header.is_timed
                 else _is_surely_frame(following)
             )
@@ -100,7 +115,7 @@ class PerfScriptFormat:
         own of the same time. Periods are weights where they differ.
         """
         lines = head_text(whole_lines(source.head)).split("\n")
-        heads = [header for line in lines if (header := _header(line.strip()))]
+        heads = [header for line in lines if (header := _header(line.rstrip()))]
         names = list(dict.fromkeys(header.event for header in heads if header.event))
         usual = names[usual_value([Measure(name) for name in names])] if names else ""
         wanted = event_name(value) or usual
@@ -148,9 +163,9 @@ def _measure(event: str, periods: Sequence[int]) -> tuple[Measure, float]:
     """Return what an event counts, and its usual period, 1 where samples have none."""
     if len(set(periods)) < 2:
         return Measure("samples" if not event or _clock(event) else event), periods[0] if periods else 1
-    unit = "nanoseconds" if event in _CLOCKS else event
+    unit = "nanoseconds" if event in _CLOCKS else event or _UNNAMED
     mean = sum(periods) / len(periods)
-    return Measure(event, unit, mean), mean
+    return Measure(event or _UNNAMED, unit, mean), mean
 
 
 def _has_no_headers(lines: Sequence[str]) -> bool:
@@ -207,7 +222,7 @@ def _events(source: ProfileSource) -> Iterator[tuple[int, list[str]]]:
         if not blank and not line.startswith("#"):
             if not lines:
                 first = number
-            lines.append(line.strip() if begins else line.rstrip("\r"))
+            lines.append(line.rstrip() if begins else line.rstrip("\r"))
             if len(lines) > MAX_EVENT_LINES:
                 yield first, lines
                 lines = []
@@ -219,17 +234,49 @@ def _begins_event(line: str) -> bool:
     """Return whether a line begins an event: old versions indent no frames, new ones pad commands."""
     if _frame_of(line) is not None:
         return False
-    return not line[0].isspace() or _header(line.strip()) is not None
+    return not line[0].isspace() or (not _ADDED.fullmatch(line) and _header(line.rstrip()) is not None)
 
 
 def _header(line: str) -> _Header | None:
     """Return the fields of a header; None if it is none."""
+    if match := _WIDE_PERIOD.search(line):  # which could be taken for a process where it has no time
+        header = _read_header(line[: match.start(1)] + line[match.end() :])
+        if header and header.event:
+            return header._replace(period=int(match[1]))
+    fields, period = _split_period(line)
+    if not period:
+        return _read_header(line)
+    header = _read_header(fields)
+    if header is None and (match := _COMMAND_ALONE.fullmatch(fields)):
+        return _NO_HEADER._replace(command=match["command"] or "", period=period)
+    if header is None or header.event or header.rest:  # then the number belongs to the event
+        return _read_header(line)
+    return header._replace(period=period)
+
+
+def _split_period(line: str) -> tuple[str, int]:
+    """Return the fields of a header before the period that ends it, and this period; 0 if none does.
+
+    A period without an event is ten characters wide in perf's columns, a process seven.
+    """
+    digits = line[line.rfind(" ") + 1 :]
+    if not _NUMBER.fullmatch(digits):
+        return line, 0
+    width = max(_PERIOD_WIDTH, len(digits))
+    fields, column = line[:-width], line[-width:]
+    if len(column) < width or column.strip() != digits:
+        is_trimmed = line.endswith(f": {digits}")
+        return (line[: -len(digits)], int(digits)) if is_trimmed else (line, 0)
+    return (fields, int(digits)) if not fields or fields[-1].isspace() else (line, 0)
+
+
+def _read_header(line: str) -> _Header | None:
     matches = ((match, is_timed) for pattern, is_timed in _HEADERS if (match := pattern.fullmatch(line)))
     match, is_timed = next(matches, (None, False))
     if match is None:
         return None
     fields = {name: text or "" for name, text in match.groupdict().items()}
-    rest = fields.get("rest") or fields.get("untyped", "")
+    rest = (fields.get("rest") or fields.get("untyped", "")).strip()
     event = event_name(fields.get("event", ""))
     return _Header(fields.get("command", ""), event, int(fields.get("period") or 0), rest, is_timed)
 
@@ -237,7 +284,7 @@ def _header(line: str) -> _Header | None:
 def _frames(lines: Sequence[str], rest: str) -> list[str] | None:
     """Return an event's frames, leaf first; None if a line is no frame."""
     texts = list(lines[1:])
-    if not texts and (single := _SINGLE.fullmatch(f": {rest.strip()}")):
+    if not texts and (single := _SINGLE.fullmatch(f": {rest}")):
         texts = [f" {single['frame']}"]
     stack: list[str] = []
     for text in texts:
@@ -271,7 +318,7 @@ def _read_frame(text: str) -> tuple[str, ...] | None:
 
 def _frame(symbol: str, binary: str) -> str:
     """Return a frame as other samplers spell it: ``name (binary)``, the kernel's with ``_[k]``."""
-    symbol = _OFFSET.sub("", symbol)
+    symbol, binary = _OFFSET.sub("", symbol), _TASK.sub("", _OFFSET.sub("", binary))
     if python := _PYTHON.fullmatch(symbol):  # Python's own support of perf
         return f"{python['name']} ({python['path']})"
     if symbol in ("", "[unknown]"):

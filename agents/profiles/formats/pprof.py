@@ -24,8 +24,10 @@ from agents.profiles.formats.base import (
     converted,
     joined,
     unit_name,
+    value_unit,
 )
 from agents.profiles.formats.cpu import clock_of, usual_value
+from agents.profiles.formats.dropped_frames import DroppedFrames
 from agents.profiles.formats.frames import file_name, join_frame
 from agents.profiles.formats.protobuf import Schema, walk_fields
 from agents.profiles.formats.source import Damaged, ProfileSource
@@ -61,6 +63,8 @@ PPROF = Schema(
             "location": (4, "Location", True),
             "function": (5, "Function", True),
             "string_table": (6, "text", True),
+            "drop_frames": (7, "int64", False),
+            "keep_frames": (8, "int64", False),
             "time_nanos": (9, "int64", False),
             "duration_nanos": (10, "int64", False),
             "period_type": (11, "ValueType", False),
@@ -70,6 +74,7 @@ PPROF = Schema(
     },
 )
 _WIRES = {**dict.fromkeys((1, 2, 3, 4, 5, 6, 11), 2), **dict.fromkeys((7, 8, 9, 10, 12, 14, 15), 0), 13: 2}
+_MOST_NEGATIVE = 0.1
 _NO_PERIOD_NS = 1
 """Period that libdatadog writes if it has none: no sampler takes a sample each nanosecond."""
 
@@ -110,8 +115,17 @@ class PprofFormat:
             raise Damaged(str(error)) from None
         if not len(profile.string_table) or not len(profile.sample_type):
             raise Damaged("no protocol buffer of pprof")
-        tables = _Tables(profile)
+        if profile.string_table[0]:
+            raise Damaged("no profile of pprof: the first of its strings should be empty")
+        try:
+            tables = _Tables(profile)
+        except ValueError as error:
+            raise Damaged(
+                f"drop_frames: {error}; `pprof -proto` writes a profile without these frames"
+            ) from None
         column, measure = tables.column(value)
+        if _is_difference(profile.sample, column):
+            raise Damaged("has negative values, as the difference of two profiles: give each of the two")
         records = _records(profile.sample, column, tables, self._endpoints)
         return Reading(measure, records, tables.recorded(), tables.left_out(column))
 
@@ -123,6 +137,8 @@ class _Tables:
         self._profile = profile
         self._text = [text.decode("utf-8", errors="replace") for text in profile.string_table]
         self._functions = {function.id: function for function in profile.function}
+        drop = self.string(profile.drop_frames)
+        self.dropped = DroppedFrames(drop, self.string(profile.keep_frames)) if drop else None
         self._mappings = {mapping.id: self.string(mapping.filename) for mapping in profile.mapping}
         self.frames = {location.id: self._named(location) for location in profile.location}
         self._period_unit = unit_name(self.string(profile.period_type.unit))
@@ -133,7 +149,8 @@ class _Tables:
         """Return which value to read, and what it counts: time without counts has the profile's period."""
         measures = [self._measure(value_type) for value_type in self._profile.sample_type]
         types = [measure.type for measure in measures]
-        usual = usual_value(measures, self.string(self._profile.default_sample_type))
+        default = self.string(self._profile.default_sample_type)
+        usual = usual_value(measures, default if default in types else types[-1])
         index = types.index(choose_value(types, wanted, types[usual]))
         return index, measures[index]
 
@@ -150,9 +167,10 @@ class _Tables:
 
     def _measure(self, value_type: Any) -> Measure:
         """Return what a value counts; time has the profile's period, in the value's unit."""
-        type_, unit = self.string(value_type.type), unit_name(self.string(value_type.unit))
+        type_ = self.string(value_type.type)
+        unit = value_unit(type_, self.string(value_type.unit))
         period_type = self.string(self._profile.period_type.type)
-        period = converted(max(self._period, 0), self._period_unit or unit, unit)
+        period = converted(max(self._period, 0), self._period_unit or unit, unit) if unit != "count" else 0.0
         measure = Measure(type_, unit, 0.0, period_type)
         timed = clock_of(measure) or type_ == period_type
         return replace(measure, period=float(period) if timed else 0.0)
@@ -166,27 +184,28 @@ class _Tables:
     def recorded(self) -> Recorded:
         """Return when and how often samples were taken; a period of time is that of CPUs."""
         profile = self._profile
-        timed = self._period_unit == "nanoseconds" and self._period > 0
+        period_s = converted(max(self._period, 0), self._period_unit, "seconds")
         return Recorded(
             start=max(profile.time_nanos, 0) / 1e9,
             duration_s=max(profile.duration_nanos, 0) / 1e9,
-            rate_hz=1e9 / self._period if timed else 0.0,
+            rate_hz=1 / period_s if period_s else 0.0,
         )
 
     def _named(self, location: Any) -> tuple[str, ...]:
         """Return the frames of a location, the inlined one first."""
-        frames = []
+        names, frames = [], []
         for line in location.line:
             function = self._functions.get(line.function_id)
             if function is None:
                 continue
             name = self.string(function.name) or self.string(function.system_name)
             if name:
+                names.append(name)
                 frames.append(join_frame(name, self.string(function.filename), line.line))
         if not frames:
             binary = file_name(self._mappings.get(location.mapping_id, ""))
             return (f"[{binary}]" if binary else "[unknown]",)
-        return tuple(frames)
+        return tuple(frames[self.dropped.mark(location.id, names) if self.dropped else 0 :])
 
     def string(self, number: int) -> str:
         return self._text[number] if 0 <= number < len(self._text) else ""
@@ -194,9 +213,10 @@ class _Tables:
 
 def _records(samples: Any, column: int, tables: _Tables, endpoints: Sequence[str]) -> Iterator[Record]:
     """Yield the samples; in them the leaf comes first, and of a location the frame that was inlined."""
-    frames = tables.frames
+    frames, dropped = tables.frames, tables.dropped
     for number, sample in enumerate(samples, start=1):
-        locations = [frames.get(location) for location in sample.location_id]
+        ids = dropped.cut(sample.location_id) if dropped else sample.location_id
+        locations = [frames.get(location) for location in ids]
         stack = joined(locations)
         weight = sample.value[column] if column < len(sample.value) else -1
         if not 0 <= weight <= MAX_WEIGHT or stack is None:
@@ -205,6 +225,12 @@ def _records(samples: Any, column: int, tables: _Tables, endpoints: Sequence[str
             yield Sample((*tables.endpoint(sample.label, endpoints), *stack), weight)
         else:
             yield Sample(stack, weight)
+
+
+def _is_difference(samples: Any, column: int) -> bool:
+    """Return whether more than a tenth of the weight is negative, as of one profile minus another."""
+    weights: list[int] = [number for sample in samples for number in sample.value[column : column + 1]]
+    return -sum(weight for weight in weights if weight < 0) > _MOST_NEGATIVE * sum(map(abs, weights))
 
 
 def _is_sample(data: bytes) -> bool:

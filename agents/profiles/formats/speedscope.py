@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from agents.profiles.formats.base import (
@@ -21,18 +22,22 @@ from agents.profiles.formats.base import (
     choose_value,
     unit_name,
 )
-from agents.profiles.formats.cpu import usual_value
+from agents.profiles.formats.cpu import names_type, usual_value
 from agents.profiles.formats.frames import join_frame
 from agents.profiles.formats.source import Damaged, ProfileSource, head_text, list_in, object_in
 
 _MARKS = re.compile(r'speedscope\.app/file-format-schema|"shared"\s*:\s*\{\s*"frames"')
+_OURS = "smidgen"  # exporter that is written here
+_DOTNET = frozenset(("CPU_TIME", "UNMANAGED_CODE_TIME"))
+"""Leaves that dotnet-trace writes: it samples threads that wait, too (github.com/dotnet/diagnostics 3359)."""
+
 _UNITS = {"none": "count"}
 _EVENLY = 1e-6
 _SMALLEST_PERIOD = 1e-9
 
 
 class SpeedscopeFormat:
-    """Profiles of one unit, added up: one file has one for each thread."""
+    """Profiles of one value, added up: one file has one for each thread."""
 
     name = "speedscope"
     content = "samples of speedscope (JSON with shared frames)"
@@ -43,24 +48,58 @@ class SpeedscopeFormat:
         return text.lstrip().startswith("{") and bool(_MARKS.search(text))
 
     def read(self, source: ProfileSource, value: str) -> Reading:
-        """Read the profiles of one unit: ``value``, or the one that ``usual_value`` chooses."""
+        """Read the profiles of one unit, or of one type where types are their names, such as alloc_space.
+
+        It is ``value``, or the one that ``usual_value`` chooses.
+        """
         document = source.read_json()
         profiles = list_in(document, "profiles")
         frames = [_frame(frame) for frame in list_in(object_in(document, "shared"), "frames")]
-        units = [_unit(profile) for profile in profiles]
-        if not units:
+        if not profiles:
             raise Damaged("has no profiles")
-        by_unit: dict[str, list[Any]] = {}
-        for profile, unit in zip(profiles, units, strict=True):
-            by_unit.setdefault(unit, []).append(profile)
-        measures = [_measure(unit, same) for unit, same in by_unit.items()]
-        usual = measures[usual_value(measures)].unit
-        unit = choose_value(units, value, usual)
-        measure = next(measure for measure in measures if measure.unit == unit)
-        left_out = Counter(
-            {other: sum(map(_samples_in, same)) for other, same in by_unit.items() if other != unit}
-        )
-        return Reading(measure, _records(by_unit[unit], frames), left_out=+left_out)
+        measures = _measures(profiles, is_typed=document.get("exporter") == _OURS)
+        if not _DOTNET.isdisjoint(frames):
+            measures = [
+                replace(measure, type="wall") if measure.type == "weight" else measure for measure in measures
+            ]
+        by_measure: dict[Measure, list[Any]] = {}
+        for profile, measure in zip(profiles, measures, strict=True):
+            by_measure.setdefault(measure, []).append(profile)
+        units = Counter(measure.unit for measure in by_measure)
+        by_value = {measure.unit: measure for measure in by_measure if units[measure.unit] == 1}
+        by_value |= {_value(measure): measure for measure in by_measure}
+        usual = list(by_measure)[usual_value(list(by_measure))]
+        chosen = by_value[choose_value(by_value, value, "")] if value else usual
+        left_out = Counter[str]()
+        for measure, same in by_measure.items():
+            left_out[_value(measure)] += sum(map(_samples_in, same)) if measure != chosen else 0
+        period = 0.0 if chosen.unit == "count" else _period(by_measure[chosen])
+        measure = replace(chosen, period=period)
+        return Reading(measure, _records(by_measure[chosen], frames), left_out=+left_out)
+
+
+def _measures(profiles: Sequence[Any], *, is_typed: bool) -> list[Measure]:
+    """Return what each profile counts: its type if all profiles of its unit are named by types.
+
+    Smidgen's own files name profiles by types alone (``is_typed``).
+    """
+    units = [_unit(profile) for profile in profiles]
+    names = [_name(profile) for profile in profiles]
+    threads = {unit for unit, name in zip(units, names, strict=True) if not (is_typed or names_type(name))}
+    return [
+        Measure(_usual_type(unit) if unit in threads else name, unit)
+        for unit, name in zip(units, names, strict=True)
+    ]
+
+
+def _usual_type(unit: str) -> str:
+    """Return the type of values that only have a unit: samples, time, or what the unit says."""
+    return "samples" if unit == "count" else "weight" if unit in TIME_UNITS else unit
+
+
+def _value(measure: Measure) -> str:
+    """Return the name by which a measure is chosen."""
+    return measure.unit if measure.type == _usual_type(measure.unit) else measure.type
 
 
 def _records(profiles: Sequence[Any], frames: Sequence[str | None]) -> Iterator[Record]:
@@ -121,13 +160,6 @@ def _events(profile: Any, frames: Sequence[str | None]) -> Iterator[Record]:
             yield Sample(_stack(stack, frames) or (), end - last)
 
 
-def _measure(unit: str, profiles: Sequence[Any]) -> Measure:
-    """Return what profiles of one unit count: samples, time, or what the unit says."""
-    if unit == "count":
-        return Measure()
-    return Measure("weight" if unit in TIME_UNITS else unit, unit, _period(profiles))
-
-
 def _samples_in(profile: Any) -> int:
     """Return how many samples or events a profile has."""
     return len(list_in(profile, "samples")) or len(list_in(profile, "events"))
@@ -169,6 +201,11 @@ def _period(profiles: Sequence[Any]) -> float:
 def _unit(profile: Any) -> str:
     unit = profile.get("unit") if isinstance(profile, dict) else None
     return _UNITS.get(unit, unit_name(unit)) if isinstance(unit, str) else "count"
+
+
+def _name(profile: Any) -> str:
+    name = profile.get("name") if isinstance(profile, dict) else None
+    return name.lower() if isinstance(name, str) else ""
 
 
 def _is_weight(value: Any) -> bool:

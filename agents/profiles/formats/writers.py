@@ -68,8 +68,9 @@ def write_pprof(samples: Iterable[Sample], measure: Measure, out: IO[bytes]) -> 
 
 
 def write_speedscope(samples: Iterable[Sample], measure: Measure, out: IO[bytes]) -> None:
-    """Write one sampled profile; the period is not kept, as the format has none."""
+    """Write one sampled profile; the format has no period, and few units: weights of others are samples."""
     unit = measure.unit if measure.unit in _SPEEDSCOPE_UNITS else "none"
+    factor = 1 / measure.per_sample if unit == "none" and measure.per_sample else 1
     head = {"$schema": _SCHEMA, "exporter": "smidgen", "name": measure.type, "activeProfileIndex": 0}
     profile = {"type": "sampled", "name": measure.type, "unit": unit, "startValue": 0}
     frames: dict[str, int] = {}
@@ -78,7 +79,7 @@ def write_speedscope(samples: Iterable[Sample], measure: Measure, out: IO[bytes]
     for stack, weight in samples:
         indexes = [frames.setdefault(frame, len(frames)) for frame in stack]
         out.write((b"," if weights else b"") + orjson.dumps(indexes))
-        weights.append(weight)
+        weights.append(weight * factor)
     out.write(b'],"weights":[')
     for number, weight in enumerate(weights):
         out.write((b"," if number else b"") + orjson.dumps(_number(weight)))

@@ -140,8 +140,15 @@ def test_ingest_leaves_out_what_is_not_cpu_and_refuses_what_makes_no_sense(
     [
         pytest.param({"name": "shop"}, "shop", "cpu", id="no type"),
         pytest.param({"name": "shop.backend"}, "shop.backend", "cpu", id="a name with a dot"),
+        *(
+            pytest.param({"name": f"shop.{end}"}, f"shop.{end}", "cpu", id=f"a service {end}")
+            for end in ("memcached", "lockbox", "blocks", "heapster", "members", "allocator", "liveness")
+        ),
         pytest.param(
             {"name": "shop.cpu", "units": "samples", "aggregationType": "sum"}, "shop", "cpu", id="CPU"
+        ),
+        pytest.param(
+            {"name": "shop.cpu", "units": "Samples", "aggregationType": "SUM"}, "shop", "cpu", id="capitals"
         ),
         pytest.param({"name": "shop.itimer"}, "shop", "cpu", id="a timer"),
         pytest.param({"name": "shop.wall"}, "shop", "wall", id="the wall"),
@@ -152,7 +159,7 @@ def test_ingest_leaves_out_what_is_not_cpu_and_refuses_what_makes_no_sense(
         ),
         *(
             pytest.param({"name": f"shop.{end}"}, "shop", "", id=end)
-            for end in ("goroutines", "exceptions", "live", "off_cpu", "offcpu", "block_duration")
+            for end in ("goroutines", "exceptions", "live", "off_cpu", "offcpu", "block_duration", "mem")
         ),
         pytest.param({"name": "shop", "aggregationType": "average"}, "shop", "", id="a state"),
         pytest.param({"name": "shop.cpu", "units": "nanoseconds"}, "shop", "", id="no samples"),
@@ -173,6 +180,28 @@ def test_ingest_of_typed_profiles_is_what_these_say() -> None:
         decoded = decode(pyroscope_ingest.RECEIVER, request(body, headers, name="shop.cpu", **query))
         assert [part.reason for part in decoded.skipped] == ["not_cpu"]
         assert not decoded.parts
+
+
+@pytest.mark.parametrize(
+    ("unit", "weights", "rate_hz", "samples"),
+    [("seconds", [0.001, 0.003], 1000, 4), ("none", [1, 3], 100, 4), ("milliseconds", [10.5, 29.5], 100, 4)],
+    ids=["a period in the file", "samples", "times without a period"],
+)
+def test_the_rate_of_a_profile_is_that_by_which_its_samples_are_counted(
+    unit: str, weights: list[float], rate_hz: float, samples: int
+) -> None:
+    sampled = {"type": "sampled", "unit": unit, "samples": [[0], [0, 1]], "weights": weights}
+    sent = request(profile_files.speedscope(sampled), {}, name="shop", format="speedscope")
+    (profile,) = profiles(decode(pyroscope_ingest.RECEIVER, sent))
+    assert (profile.rate_hz, profile.counts.sum()) == (rate_hz, samples)
+
+
+@pytest.mark.parametrize(("type_", "clock"), [("main", "cpu"), ("wall", "wall"), ("inuse_objects", "")])
+def test_the_type_in_a_profile_goes_before_that_in_the_address(type_: str, clock: str) -> None:
+    sampled = {"type": "sampled", "unit": "none", "name": type_, "samples": [[0]], "weights": [3]}
+    sent = request(profile_files.speedscope(sampled), {}, name="shop.cpu", format="speedscope")
+    decoded = decode(pyroscope_ingest.RECEIVER, sent)
+    assert [part.clock for part in decoded.parts] == [clock] * bool(clock)
 
 
 def test_ingest_refuses_a_rate_that_is_a_unit_of_time() -> None:
@@ -247,6 +276,20 @@ def test_garbage_is_refused(receiver: PushProtocol, body: bytes, headers: Mappin
     except Refusal as refusal:
         refused = refusal
     assert refused is None or (refused.status in (400, 413, 415) and "\n" not in refused.text)
+
+
+def test_otlp_attributes_that_refer_to_the_table_of_strings() -> None:
+    """From version 1.10 of the protocol on, clients may send them so."""
+    data = exported("")
+    texts = ("service.name", "shop", "host.name", "h7")
+    first = len(data.dictionary.string_table)
+    data.dictionary.string_table.extend(text.encode() for text in texts)
+    del data.resource_profiles[0].resource.attributes[:]
+    for index in range(0, len(texts), 2):
+        attribute = data.resource_profiles[0].resource.attributes.add(key_strindex=first + index)
+        attribute.value.string_value_strindex = first + index + 1
+    (profile,) = profiles(decode(otlp_profiles.RECEIVER, request(data.SerializeToString())))
+    assert (profile.service, profile.host) == ("shop", "h7")
 
 
 def test_otlp_profiles_of_two_services_and_of_none() -> None:

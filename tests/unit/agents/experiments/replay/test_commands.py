@@ -61,6 +61,32 @@ def two_sides(failing: int = 0) -> Iterator[tuple[str, str]]:
         thread.join()
 
 
+@contextmanager
+def side_that_gives_out(after: int) -> Iterator[str]:
+    """Serve a side in a thread whose answers are 503 after ``after`` of 200."""
+    addresses: list[str] = []
+    ready, stop, left = threading.Event(), threading.Event(), [after]
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        left[0] -= 1
+        return web.Response(text=request.path, status=200 if left[0] >= 0 else 503)
+
+    async def main() -> None:
+        async with service(answer) as address:
+            addresses.append(address)
+            ready.set()
+            await asyncio.to_thread(stop.wait)
+
+    thread = threading.Thread(target=lambda: asyncio.run(main()))
+    thread.start()
+    try:
+        assert ready.wait(60)
+        yield addresses[0]
+    finally:
+        stop.set()
+        thread.join()
+
+
 def invoke(*arguments: str | Path) -> Result:
     return CliRunner().invoke(smidgen, ["replay", *map(str, arguments)], standalone_mode=False)
 
@@ -172,6 +198,37 @@ def test_a_replay_in_which_side_a_never_answers_compares_nothing(recording: Path
     assert result.return_value == 1
     assert "no request was served by both sides, so nothing was compared" in result.output
     assert "side A failed 6 requests: no answer in 0.5 s (6)" in result.output
+
+
+@pytest.mark.parametrize(
+    ("serves", "code", "about"),
+    [
+        pytest.param((12, 12), 0, "", id="both serve"),
+        pytest.param(
+            (4, 4), 1, "fewer than half of the requests were served by both sides", id="both give out"
+        ),
+        pytest.param((4, 12), 1, "fewer than half", id="side A gives out"),
+        pytest.param((12, 4), 1, "statuses that differ", id="side B gives out"),
+        pytest.param((0, 0), 1, "trials.csv: not written, no request was served", id="neither serves"),
+    ],
+)
+def test_only_requests_that_both_sides_serve_are_trials(
+    serves: tuple[int, int],
+    code: int,
+    about: str,
+    recording: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    output = tmp_path / "trials.csv"
+    pace = ("--rate", "500", "--requests", "12", "--warm-up", "0", "--to", str(output))
+    with side_that_gives_out(serves[0]) as a, side_that_gives_out(serves[1]) as b:
+        assert run(["replay", "run", str(recording), "--a", a, "--b", b, *pace]) == code
+    said = capsys.readouterr()
+    assert about in said.out + said.err
+    assert "GET /cart/:id" in said.out, "the table is printed whatever the exit code"
+    rows = output.read_text().count("latency_ms,") if output.exists() else 0
+    assert rows == 2 * min(serves)
 
 
 RUN = ("run", "RECORDING", "--a", "http://127.0.0.1:9", "--b", "http://127.0.0.1:9")

@@ -59,6 +59,7 @@ def answers(content: bytes, *methods: str, close: bool = False) -> list[Replayed
         pytest.param(OK + b"Connection: Keep-Alive, Close\r\nContent-Length: 1\r\n\r\na", b"a", id="options"),
         pytest.param(OK + b"Content-Length: 3, 3\r\nContent-Length: 3\r\n\r\nabc", b"abc", id="one length"),
         pytest.param(b"HTTP/1.1 204 No Content\r\n\r\nabc", b"", id="a body of 204"),
+        pytest.param(OK + b"Content-Length: 1\r\n\r\na\r\n", b"a", id="an empty line after it"),
         pytest.param(b"HTTP/1.1 304 Not Modified\r\nContent-Length: 3\r\n\r\n", b"", id="length of 304"),
         pytest.param(
             b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + OK + b"Content-Length: 1\r\n\r\na",
@@ -85,6 +86,8 @@ def test_an_answer_may_end_with_its_connection_and_one_to_head_has_no_body() -> 
     ("content", "error"),
     [
         pytest.param(OK + b"Content-Length: 9\r\n\r\nab", "was closed", id="broken off"),
+        pytest.param(OK + b"Content-Length: 3\r\n\r\nhello", "longer than its length", id="too long"),
+        pytest.param(b"HTTP/1.1 099 A\r\n\r\n", "no HTTP/1", id="no status"),
         pytest.param(OK + b"Content-Length: many\r\n\r\nab", "no single length", id="no length"),
         pytest.param(OK + b"Content-Length: -1\r\n\r\nab", "no single length", id="negative length"),
         pytest.param(OK + b"Content-Length: 1, 2\r\n\r\nab", "no single length", id="two lengths"),

@@ -256,6 +256,7 @@ def test_a_redirect_unlike_the_recorded_answer_compares_nothing(
     served = Served(status, 0.1, 0.0, 0.0)
     (outcome,) = outcomes([Exchange(request, 0, (served, served))]).values()
     assert outcome.both_bad == is_bad
+    assert outcome.latencies_s == (([], []) if is_bad else ([0.1], [0.1]))
 
 
 def test_costs_that_a_service_says_are_kept() -> None:

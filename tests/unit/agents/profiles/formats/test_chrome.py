@@ -21,6 +21,9 @@ def test_a_sample_lasts_until_the_next_one_and_idle_time_has_no_frames() -> None
 
 
 LEAF = {"functionName": "work", "url": "/a.js", "lineNumber": 6, "id": 2, "hitCount": 1}
+REVERSED = [
+    {**event, "ts": number} for number, event in enumerate(orjson.loads(chrome_trace())["traceEvents"])
+][::-1]
 OLD_HEAD = {"functionName": "(root)", "id": 1, "children": [LEAF]}
 
 
@@ -42,9 +45,24 @@ OLD_HEAD = {"functionName": "(root)", "id": 1, "children": [LEAF]}
         ),
         pytest.param(
             cpuprofile(timeDeltas=[5, -10, 1000, 1000, 1000, 1000]),
-            {("main",): 1, ("main", "work"): 3},
+            {("main",): 1, ("main", "work"): 4},
             1,
-            id="time that runs backwards counts nothing",
+            id="a sample that is written late",
+        ),
+        pytest.param(
+            cpuprofile(samples=[3, 2, 3, 3], timeDeltas=[100, 1000, -200, 1200]),
+            {("main",): 2, ("main", "work"): 2},
+            0,
+            id="samples in another order than their times",
+        ),
+        pytest.param(
+            cpuprofile(timeDeltas=[]), {("main",): 1, ("main", "work"): 4}, 1, id="samples without times"
+        ),
+        pytest.param(
+            orjson.dumps(REVERSED),
+            {("main",): 2, ("main", "work"): 2},
+            0,
+            id="chunks in another order than their times",
         ),
     ],
 )

@@ -49,6 +49,7 @@ def test_values(data: bytes, value: str, stacks: dict[tuple[str, ...], int]) -> 
         pytest.param(FILES["jfr"], "", {"of waiting threads": 1, "alloc": 1, "lock": 1}, id="beside CPU"),
         pytest.param(FILES["jfr"], "alloc", {"cpu": 5, "lock": 1}, id="beside memory"),
         pytest.param(WALL, "", {}, id="nothing"),
+        pytest.param(WALL, "cpu", {"of waiting threads": 7}, id="samples of one event"),
     ],
 )
 def test_events_of_other_values_are_counted(data: bytes, value: str, left_out: dict[str, int]) -> None:
@@ -77,6 +78,8 @@ SAMPLES = (event(jfr.EXECUTION, 1, jfr.RUNNABLE), event(jfr.EXECUTION, 2, jfr.SL
         pytest.param({"event": "ctimer"}, "", "cpu", 1, {"of waiting threads": 1}, id="a timer of CPU"),
         pytest.param({"event": "wall"}, "", "wall", 2, {}, id="the wall"),
         pytest.param({"event": "wall"}, "cpu", "cpu", 1, {"of waiting threads": 1}, id="the wall's that run"),
+        pytest.param({"event": "cycles:u"}, "", "cpu", 1, {"of waiting threads": 1}, id="a modifier"),
+        pytest.param({"event": "cpu/cpu-cycles/"}, "", "cpu", 1, {"of waiting threads": 1}, id="a unit"),
         pytest.param({"event": "cache-misses"}, "", "cache-misses", 2, {}, id="a counter"),
         pytest.param({"event": "cache-misses"}, "cache-misses", "cache-misses", 2, {}, id="the same by name"),
         pytest.param({"event": "cache-misses"}, "cpu", "cpu", 0, {"cache-misses": 2}, id="no CPU in it"),

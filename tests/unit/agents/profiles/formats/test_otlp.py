@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
 import pytest
 
 from agents.gateway import otlp_profiles
@@ -9,8 +12,10 @@ from agents.gateway.base import DecodeSetup, Refusal, Request
 from agents.gateway.intake import decode_request
 from agents.profiles.formats import Measure, ProfileSource, parse, read_profile
 from agents.profiles.formats.otlp import OTLP, OtlpFormat
+from agents.profiles.message import ProfileOrigin
+from agents.profiles.profile_files import Import, read_files
 from pipeline.model.errors import ConfigError
-from tests.support.gateway_requests import NOW, PROTO
+from tests.support.gateway_requests import NOW, PROTO, exported
 from tests.support.profile_files import otlp
 
 FORMAT = OtlpFormat()
@@ -41,6 +46,43 @@ def test_time_has_its_period() -> None:
     assert parsed.samples == 4
     with pytest.raises(ConfigError, match="has no value 'wall': there are cpu"):
         parse(FORMAT, otlp(("cpu", "nanoseconds")), "wall")
+
+
+@pytest.mark.parametrize(
+    ("periods", "period", "samples"),
+    [((10, 10), 10, 8), ((10, 40), 16, 5), ((10, 0), 0, 80)],
+    ids=["equal", "different", "one unknown"],
+)
+def test_resources_may_sample_at_different_rates(
+    periods: tuple[int, int], period: float, samples: int
+) -> None:
+    data = OTLP["ProfilesData"]()
+    for period_ns in periods:
+        part = OTLP["ProfilesData"].FromString(otlp(("cpu", "nanoseconds"), period=period_ns))
+        (profile,) = part.resource_profiles[0].scope_profiles[0].profiles
+        del profile.samples[1:]
+        profile.samples[0].values[:] = [40]
+        data.MergeFrom(part)
+    del data.dictionary.string_table[7:]
+    parsed = parse(FORMAT, data.SerializeToString())
+    assert (parsed.measure.period, parsed.samples) == (period, samples)
+
+
+@pytest.mark.parametrize(
+    ("services", "is_refused"), [(("shop", "till"), True), (("shop", "shop"), False), (("shop", ""), False)]
+)
+def test_a_file_of_several_services_is_not_imported_as_one(
+    services: Sequence[str], is_refused: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "a").write_bytes(exported(*services).SerializeToString())
+    request = Import(ProfileOrigin("shop", "h"), 1e9, 60.0, 10_000)
+    if is_refused:
+        with pytest.raises(
+            ConfigError, match=r"2 services \(shop, till\), and --service names one: send it to"
+        ):
+            read_files([tmp_path / "a"], request)
+    else:
+        assert read_files([tmp_path / "a"], request)[0].parsed.samples == 14
 
 
 @pytest.mark.parametrize(

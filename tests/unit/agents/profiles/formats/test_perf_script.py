@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from pathlib import Path
 
 import pytest
 
-from agents.profiles.formats import AUTO, ProfileSource, find_format, parse
+from agents.profiles.formats import AUTO, ProfileSource, Sample, find_format, parse
 from agents.profiles.formats.cpu import counts_cpu
 from agents.profiles.formats.perf_script import PerfScriptFormat
 from agents.profiles.message import ProfileOrigin
@@ -14,6 +15,7 @@ from agents.profiles.profile_files import Import, read_files
 from pipeline.model.errors import ConfigError
 from tests.support.paths import REAL_DATA
 
+FRAMES = "\t          401136 work\n\t          401140 main\n\n"
 SAMPLES = REAL_DATA / "profiles"
 HEADER = "my app  12/13    [001]  100.250000:     250000 cpu-clock:u: \n"
 
@@ -33,6 +35,15 @@ def stacks_of(text: str, *, header: str = HEADER) -> dict[tuple[str, ...], int]:
         pytest.param("\t 1f do_sys_open ([kernel.kallsyms])", ("do_sys_open_[k]",), id="the kernel"),
         pytest.param("\t 1f nf_hook ([nf_tables])", ("nf_hook_[k]",), id="a module of the kernel"),
         pytest.param("\t 1f LApp;::run (/tmp/perf-12.map)", ("LApp;::run_[j]",), id="compiled as it runs"),
+        pytest.param("\t 1f f (/usr/lib/debug/boot/vmlinux-6.1)", ("f_[k]",), id="the kernel's file"),
+        pytest.param("\t 1f f (/modules/nf.ko+0x456)", ("f_[k]",), id="dsoff: a module"),
+        pytest.param("\t 1f f (/tmp/perf-1.map+0x1)", ("f_[j]",), id="dsoff: a map file"),
+        pytest.param("\t 1f [unknown] (/lib/libc.so.6+0x2a1ca)", ("[libc.so.6]",), id="dsoff: no symbol"),
+        pytest.param("\t 1f f+0x14 (/opt/app (x86)/bin/app)", ("f",), id="a path with brackets"),
+        pytest.param("\t 1f f(int (*)(char)) (/memfd:a (deleted))", ("f(int (*)(char))",), id="deleted"),
+        pytest.param("\t 1f [unknown] ([JIT] tid 12)", ("[JIT]",), id="compiled code of a thread"),
+        pytest.param("\t 1f f ([JIT] tid 12)", ("f_[j]",), id="compiled code with a name"),
+        pytest.param("\t 1f [unknown] ([guest.kernel.kallsyms.7])", ("[guest.kernel.kallsyms]",), id="guest"),
         pytest.param("\t 1f g (inlined)", ("g_[i]",), id="inlined"),
         pytest.param("\t 1f [unknown] (/lib/libc.so.6)", ("[libc.so.6]",), id="a library without symbols"),
         pytest.param("\t 1f [unknown] ([unknown])", ("[unknown]",), id="nothing is known"),
@@ -80,12 +91,71 @@ def test_headers(header: str) -> None:
         pytest.param("nginx: worker p 12/12 [001] 1.5: 1 cycles: \n", ("nginx: worker p",), id="a colon"),
         pytest.param("7 12/12 [001] 1.5: 1 cycles: \n", ("7",), id="a command that is a number"),
         pytest.param("kworker/0:1-ev 12 1.5: 1 cycles: \n", ("kworker/0:1-ev",), id="a kernel thread"),
+        pytest.param("shop 12 [001] 2026-11-28 12:00:00.5 1.5: 1 cycles: \n", ("shop",), id="time of day"),
+        pytest.param("shop 12 2026-11-28 12:00:00.5 1 cycles: \n", ("shop",), id="time of day alone"),
+        pytest.param("VM:  12 VCPU:000 shop 12 [001] 1.5: 1 cycles: \n", ("shop",), id="a machine's CPU"),
     ],
 )
 def test_headers_without_some_of_their_fields(header: str, root: tuple[str, ...]) -> None:
     assert stacks_of("\t 401000 f (/bin/app)\n", header=header) == {(*root, "f"): 1}
     assert PerfScriptFormat().recognises(f"{header}\t 401000 f (/bin/app)\n\n".encode())
     assert PerfScriptFormat().recognises(f"{header}\t 1f f (/bin/app)\n\n".encode())
+
+
+@pytest.mark.parametrize(
+    ("fields", "root"),
+    [
+        pytest.param("app   12/13    [001] 1.5: ", ("app",), id="comm,pid,tid,cpu,time"),
+        pytest.param("app   12/13    [001] ", ("app",), id="comm,pid,tid,cpu"),
+        pytest.param("app      12 ", ("app",), id="comm,tid"),
+        pytest.param("node 18      12 ", ("node 18",), id="comm,tid of a command that ends in a number"),
+        pytest.param("my app ", ("my app",), id="comm"),
+        pytest.param("     12 ", (), id="tid"),
+        pytest.param("1.5: ", (), id="time"),
+        pytest.param("", (), id="nothing else"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("periods", "weights"),
+    [([7, 7], [1, 1]), ([1000, 3000], [1000, 3000]), ([10**11, 10**10], [10**11, 10**10])],
+)
+def test_a_period_without_its_event_is_a_weight_in_columns_as_perf_writes_them(
+    fields: str, root: tuple[str, ...], periods: list[int], weights: list[int]
+) -> None:
+    text = "".join(f"{fields}{period:10d} \n\t    7f00c0de f (/bin/app)\n\n" for period in periods)
+    reading = PerfScriptFormat().read(ProfileSource.of(text.encode()), "")
+    assert list(reading.records) == [Sample((*root, "f"), weight) for weight in weights]
+    assert counts_cpu(reading.measure)
+
+
+COLUMNS = {  # as perf writes its fields, in the order in which it does
+    "comm": "{comm} ",
+    "pid": "   1234 ",
+    "cpu": "[003] ",
+    "tod": "2026-11-28 12:00:00.123456 ",
+    "time": "   100.000001: ",
+    "period": "{period:10d} ",
+    "event": "cycles:P: ",
+}
+
+
+@pytest.mark.parametrize("comm", ["app", "my app", "kworker/0:1-ev", "1.5"])
+@pytest.mark.parametrize("periods", [[250_000, 250_000], [1000, 3000]], ids=["equal", "different"])
+def test_any_choice_of_fields_is_read_rightly_or_refused(comm: str, periods: list[int]) -> None:
+    subsets = [fields for size in range(8) for fields in combinations(COLUMNS, size)]
+    refused = 0
+    for fields in subsets:
+        header = "".join(COLUMNS[field] for field in fields)
+        text = "".join(f"{header.format(comm=comm, period=period)}\n{FRAMES}" for period in periods).encode()
+        try:
+            records = list(find_format(AUTO, text).read(ProfileSource.of(text), "").records)
+        except ConfigError:
+            refused += 1
+            continue
+        stack = (*[comm] * ("comm" in fields), "main", "work")
+        weights = periods if "period" in fields and periods[0] != periods[1] else [1, 1]
+        assert records == [Sample(stack, weight) for weight in weights], header
+    assert refused <= 15, "those without time, event and period"
 
 
 def test_events_add_up_and_those_without_frames_are_counted_apart() -> None:
@@ -262,6 +332,11 @@ def test_a_long_line_takes_time_by_its_length(line: str) -> None:
         pytest.param(
             "app 12 1.5: 1 cycles: ", " 0x401136/0x401120/P/-/-/3  0x41/0x42/M/-/-/1 \n", True, id="brstack"
         ),
+        pytest.param("app 12 1.5: 1 cycles: ", " ABI:2    AX:0x1    BX:0x2\n", True, id="iregs"),
+        pytest.param("app 12 1.5: 1 cycles: ", " ilen: 3 insn: 48 89 e5\n", True, id="insn"),
+        pytest.param("app 12 1.5: 1 cycles: ", "    123456789abc\n", True, id="phys_addr"),
+        pytest.param("app 12 1.5: 1 cycles:   /system.slice/app.service", "", True, id="cgroup"),
+        pytest.param("app 12 1.5: 1 cycles:               30", "", True, id="weight"),
         pytest.param("app 12 1.5: 1 cycles: ", "", False, id="no binaries"),
     ],
 )
@@ -274,13 +349,11 @@ def test_fields_beside_the_stack_change_nothing(header: str, added: str, ends: b
 
 def test_lost_events_are_counted_and_other_records_of_perf_are_no_samples() -> None:
     records = "app 1 0.5: PERF_RECORD_COMM exec: app:1/1\n\napp 1 2.0: PERF_RECORD_LOST lost 120\n\n"
+    records += "app 1 2.1: PERF_RECORD_COMM: app:1/1\n"
     event = "app 1 1.5: 1 cycles: \n\t  55d0c0de f (/bin/app)\n\n"
     parsed = parse(PerfScriptFormat(), (event + records).encode())
     assert (parsed.samples, parsed.frameless, parsed.invalid) == (1, 0, 0)
     assert parsed.left_out == {"lost by perf": 120}
-
-
-FRAMES = "\t          401136 work\n\t          401140 main\n\n"
 
 
 @pytest.mark.parametrize(
@@ -306,6 +379,8 @@ def test_stacks_without_events_are_read_where_their_columns_are_sure(
         pytest.param(FRAMES.replace("\t", "  "), "-F comm,pid", id="no tabs: a sample a line, or a stack"),
         pytest.param("\n\twork\n\tmain\n\n" * 3, "-F comm,pid", id="sym alone"),
         pytest.param("app 12 \n\t 401136 work\n\t 401140 main\n\n", "-F comm,pid", id="no columns"),
+        pytest.param("my app \n\t    7f00c0de f (/bin/a)\n\n" * 3, "-F comm,pid", id="comm,ip,sym,dso"),
+        pytest.param("app 12 1.5: 1 cycles: \n\t    7f00c0de\n\n" * 3, "-F comm,pid", id="no symbols"),
         pytest.param(
             "app 12 [001] 1.5: 1 branches:uH:   main   401136 main+0x0 (/bin/app)\n"
             "app 12 [001] 1.6: 1 branches:uH:     f    401140 f+0x0 (/bin/app)\n",

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
+from agents.gateway import pprof_upload
+from agents.gateway.base import DecodeSetup, Request
 from agents.profiles.formats import AUTO, Measure, ProfileSource, find_format, parse
 from agents.profiles.formats.pprof import PPROF, PprofFormat
-from tests.support.gateway_requests import libdatadog_pprof
+from pipeline.model.errors import InvalidMessage
+from tests.support.gateway_requests import NOW, libdatadog_pprof
 from tests.support.paths import REAL_DATA
 
 SAMPLES = REAL_DATA / "profiles"
@@ -109,13 +112,105 @@ HEAP = tuple(
 
 @pytest.mark.parametrize(
     ("default", "chosen"),
-    [("inuse_space", "inuse_space"), ("", "alloc_objects"), ("gone", "alloc_objects")],
+    [("alloc_space", "alloc_space"), ("", "inuse_space"), ("gone", "inuse_space")],
 )
-def test_the_value_that_a_file_says_is_usual_is_read(default: str, chosen: str) -> None:
+def test_the_value_that_a_file_says_is_usual_is_read_or_else_the_last(default: str, chosen: str) -> None:
     builder = Builder(HEAP)
     builder.profile.default_sample_type = builder.string(default)
     builder.sample([builder.location("main")], 10, 640, 1, 64)
     assert parse(PprofFormat(), builder.bytes()).measure.type == chosen
+
+
+@pytest.mark.parametrize(
+    ("type_", "measure", "asks"),
+    [
+        pytest.param(("samples", "samples"), Measure(), False, id="samples of samples"),
+        pytest.param(("samples", "counts"), Measure(), False, id="plural"),
+        pytest.param(("samples", ""), Measure(), False, id="samples without a unit"),
+        pytest.param(("sample", "Count"), Measure("sample"), False, id="singular, capital"),
+        pytest.param(("cpu", ""), Measure("cpu", ""), True, id="a type that may be time"),
+        pytest.param(("cpu", "NanoSeconds"), Measure("cpu", "nanoseconds", 1e7), False, id="a capital"),
+        pytest.param(
+            ("cpu", "\N{GREEK SMALL LETTER MU}s"), Measure("cpu", "microseconds", 1e4), False, id="mu"
+        ),
+    ],
+)
+def test_units_of_values_in_other_spellings(type_: tuple[str, str], measure: Measure, asks: bool) -> None:
+    builder = Builder([type_], 10_000_000)
+    builder.profile.period_type.unit = builder.string("nanoseconds")
+    data = builder.sample([builder.location("f")], 30_000_000).bytes()
+    assert parse(PprofFormat(), data).measure == measure
+    assert (not measure.per_sample) is asks
+    sent = Request("/", data, NOW, query={"service": "shop", "rate": "100"})
+    if asks:
+        with pytest.raises(InvalidMessage, match="cpu are without a unit, and no period"):
+            pprof_upload.decode(sent, DecodeSetup())
+    else:
+        (part,) = pprof_upload.decode(sent, DecodeSetup()).parts
+        assert part.samples == round(30_000_000 / measure.per_sample)
+
+
+@pytest.mark.parametrize(
+    ("change", "about"),
+    [
+        pytest.param(
+            lambda builder: builder.sample([1], -4, 0), "negative values, as the difference", id="-diff_base"
+        ),
+        pytest.param(
+            lambda builder: builder.strings.__setitem__(0, "main"), "first of its strings", id="a table"
+        ),
+    ],
+)
+def test_profiles_that_are_refused(change: Callable[[Builder], object], about: str) -> None:
+    builder = Builder()
+    builder.sample([builder.location("f")], 5, 0)
+    change(builder)
+    parsed = parse(PprofFormat(), builder.bytes())
+    assert (parsed.samples, parsed.invalid) == (0, 1)
+    assert about in parsed.first_invalid
+
+
+@pytest.mark.parametrize(
+    ("drop", "keep", "stack", "left"),
+    [
+        pytest.param("malloc|new.*", "", "main work malloc arena", "main work", id="with what it called"),
+        pytest.param("mall", "", "main malloc", "main malloc", id="whole names alone"),
+        pytest.param("malloc.*", "malloc_trim", "main malloc_trim f", "main malloc_trim f", id="kept"),
+        pytest.param("malloc", "", "malloc main malloc f", "malloc main", id="not before a caller"),
+        pytest.param("malloc", "", "malloc", "malloc", id="nothing else"),
+        pytest.param("operator new", "", "main operator~new(unsigned) f", "main", id="without arguments"),
+        pytest.param("A::.*", "", "main A::(anonymous~namespace)::f(B) g", "main", id="a namespace"),
+        pytest.param("work", "", "main outer/work/inner g", "main outer", id="inlined"),
+        pytest.param("outer", "", "main outer/work g", "main", id="what others were inlined into"),
+        pytest.param("work", "", "outer/work main g", "outer main g", id="inlined, before a caller"),
+        pytest.param("", "work", "main work", "main work", id="none"),
+    ],
+)
+def test_dropped_frames_are_left_out_with_what_they_called(
+    drop: str, keep: str, stack: str, left: str
+) -> None:
+    """Of a location ``outer/work/inner`` each function was inlined into the one before it."""
+    builder = Builder()
+    builder.profile.drop_frames, builder.profile.keep_frames = builder.string(drop), builder.string(keep)
+    names = [location.replace("~", " ").split("/")[::-1] for location in stack.split()]
+    builder.sample([builder.location(*location) for location in reversed(names)], 2, 0)
+    frames = tuple(frame.replace("~", " ") for frame in left.split())
+    assert parse(PprofFormat(), builder.bytes()).stacks == {frames: 2}
+
+
+def test_a_pattern_of_frames_that_is_not_read_is_refused() -> None:
+    builder = Builder()
+    builder.profile.drop_frames = builder.string("a{2}")
+    parsed = parse(PprofFormat(), builder.sample([builder.location("aa")], 2, 0).bytes())
+    assert parsed.samples == 0
+    assert "drop_frames: '{2}' is not read in a pattern; `pprof -proto` writes" in parsed.first_invalid
+
+
+def test_a_period_in_microseconds_is_a_rate() -> None:
+    builder = Builder([COUNTS], 10_000)
+    builder.profile.period_type.unit = builder.string("microseconds")
+    data = builder.sample([builder.location("f")], 3).bytes()
+    assert PprofFormat().read(ProfileSource.of(data), "").recorded.rate_hz == pytest.approx(100)
 
 
 def test_a_period_of_a_nanosecond_is_none() -> None:
@@ -126,6 +221,20 @@ def test_a_period_of_a_nanosecond_is_none() -> None:
 
 def test_a_file_that_begins_with_its_samples_is_recognised() -> None:
     assert find_format(AUTO, libdatadog_pprof()[:40]).name == "pprof"
+
+
+@pytest.mark.parametrize("samples", [2, 10_000])
+def test_a_file_may_have_all_its_samples_before_all_tables(samples: int) -> None:
+    builder = Builder()
+    frames = [builder.location("work"), builder.location("main")]
+    for _ in range(samples):
+        builder.sample(frames, 1, 0)
+    profile = PPROF["Profile"].FromString(builder.bytes())
+    first = PPROF["Profile"](sample=profile.sample)
+    profile.ClearField("sample")
+    data = first.SerializeToString() + profile.SerializeToString()
+    assert find_format(AUTO, ProfileSource.of(data).head).name == "pprof"
+    assert parse(PprofFormat(), data).stacks == {("main", "work"): samples}
 
 
 def test_names_of_frames_and_inlined_ones_under_what_they_were_inlined_into() -> None:

@@ -91,6 +91,72 @@ def test_threads_add_up_and_another_unit_has_to_be_asked_for() -> None:
 
 
 @pytest.mark.parametrize(
+    ("profiles", "fields", "measure", "samples", "left_out"),
+    [
+        pytest.param(
+            [("wall", "nanoseconds"), ("cpu", "nanoseconds")],
+            {},
+            Measure("cpu", "nanoseconds", 1),
+            4,
+            {"wall": 2},
+            id="CPU before the wall",
+        ),
+        pytest.param(
+            [("alloc_space", "bytes"), ("inuse_space", "bytes")],
+            {},
+            Measure("alloc_space", "bytes", 1),
+            4,
+            {"inuse_space": 2},
+            id="two types of memory",
+        ),
+        pytest.param(
+            [("inuse_objects", "none")], {}, Measure("inuse_objects"), 4, {}, id="no samples of CPU"
+        ),
+        pytest.param(
+            [("Wall", "milliseconds")], {}, Measure("wall", "milliseconds", 1), 4, {}, id="the wall"
+        ),
+        pytest.param([("wall", "none"), ("main", "none")], {}, Measure(), 8, {}, id="a thread called wall"),
+        pytest.param(
+            [("cache-misses", "none")], {"exporter": "smidgen"}, Measure("cache-misses"), 4, {}, id="ours"
+        ),
+        pytest.param(
+            [("cache-misses", "none")], {"exporter": "x"}, Measure("cache-misses"), 4, {}, id="another"
+        ),
+        pytest.param(
+            [("native", "none")], {"exporter": "smidgen"}, Measure("native"), 4, {}, id="our native"
+        ),
+        pytest.param([("native", "none")], {"exporter": "x"}, Measure(), 4, {}, id="a thread called native"),
+    ],
+)
+def test_profiles_that_are_named_by_types_are_not_added_up(
+    profiles: Sequence[tuple[str, str]],
+    fields: Mapping[str, object],
+    measure: Measure,
+    samples: int,
+    left_out: Mapping[str, int],
+) -> None:
+    named = [sampled(name=name, unit=unit) for name, unit in profiles]
+    data = speedscope(None, profiles=named, **fields)
+    parsed = parse(SPEEDSCOPE, data)
+    assert (parsed.measure, parsed.samples, parsed.left_out) == (measure, samples, left_out)
+    value = measure.type if measure != Measure() else "count"
+    assert parse(SPEEDSCOPE, data, value).measure == measure
+
+
+@pytest.mark.parametrize(
+    ("leaf", "type_"), [("UNMANAGED_CODE_TIME", "wall"), ("CPU_TIME", "wall"), ("f", "weight")]
+)
+def test_dotnet_trace_samples_threads_that_wait(leaf: str, type_: str) -> None:
+    shared = {"frames": [{"name": "Main()"}, {"name": leaf}]}
+    profile = evented(*EVENTS, unit="milliseconds", name="Thread (12)")
+    parsed = parse(SPEEDSCOPE, speedscope(profile, shared=shared))
+    assert parsed.measure == Measure(type_, "milliseconds")
+    assert (
+        parse(SPEEDSCOPE, speedscope(profile, shared=shared), "milliseconds").samples == parsed.samples == 6
+    )
+
+
+@pytest.mark.parametrize(
     ("units", "unit", "samples", "left_out"),
     [
         pytest.param(("bytes", "seconds"), "seconds", 3, {"bytes": 2}, id="time before memory"),

@@ -35,7 +35,7 @@ def read(name: str, data: bytes, value: str = "") -> Reading:
         ("collapsed", "", 0.1, Measure()),
         ("pprof", "", 0.1, Measure()),
         ("pprof", "cpu", 1000, Measure("cpu", "nanoseconds", 10_000)),
-        ("speedscope", "", 1, Measure("weight", "microseconds", 10)),
+        ("speedscope", "", 1, Measure("cpu", "microseconds", 10)),
     ],
 )
 def test_weights_with_their_unit_and_period(name: str, value: str, factor: float, measure: Measure) -> None:
@@ -85,6 +85,16 @@ def test_rounding_loses_nothing(name: str) -> None:
 )
 def test_collapsed_stacks(samples: list[Sample], measure: Measure, text: bytes) -> None:
     assert written("collapsed", samples, measure) == text
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_weights_of_a_unit_that_only_perf_has_are_samples(name: str) -> None:
+    data = written(
+        name, [Sample(("main",), 3000), Sample(("work",), 1000)], Measure("cycles", "cycles", 1000)
+    )
+    reading = read(name, data)
+    assert reading.measure.unit == "count"
+    assert [record.weight for record in reading.records if isinstance(record, Sample)] == [3, 1]
 
 
 def test_speedscope_has_the_fields_of_its_schema() -> None:
