@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator, Callable, Coroutine
 from functools import partial
 from typing import Any
@@ -20,6 +19,7 @@ from pipeline.kafka import Broker, Entry, read_topic
 from pipeline.messages.events import DETECTED, RESOLVED, UPDATED, decode_event
 from pipeline.model.errors import InvalidMessage
 from pipeline.model.metric_kind import is_gcpu
+from pipeline.processes import TaskSupervisor
 from pipeline.settings.config import Settings, local_pipeline
 
 Event = dict[str, Any]
@@ -65,13 +65,12 @@ async def _while_saying(
     """Tail events, and write meanwhile to stderr what is being waited for."""
     if not follow:
         return await tailing
-    waiting = asyncio.ensure_future(print_status(settings, service))
+    tasks = TaskSupervisor()
+    tasks.run("status", partial(print_status, settings, service))
     try:
         return await tailing
     finally:
-        waiting.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await waiting
+        await tasks.close()
 
 
 async def _tail(
