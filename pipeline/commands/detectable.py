@@ -22,7 +22,7 @@ from pipeline.model.units import format_duration
 from pipeline.settings.config import Settings
 from pipeline.settings.workloads import Workload, load_workloads
 from pipeline.storage.connect import open_store
-from pipeline.views.report.detectability import SIZES, Outlook, outlooks_of
+from pipeline.views.report.detectability import Outlook, outlooks_of, sizes_of
 
 
 @click.command()
@@ -54,8 +54,8 @@ def detectable(
     it as the analysis window is long, and once the extended window has passed, too. Then the other way round:
     after how long a regression of a size is seen.
 
-    "never" is with this traffic: half the size takes four times as many samples. A step below the workload's
-    threshold is not reported, however clear.
+    "never" is with this traffic: half the size takes four times as many samples. Windows in which the service
+    was idle do not count. A step below the workload's threshold is not reported, however clear.
 
     With --requests: for each metric by which `smidgen worker releases` compares releases, after how many
     periods of the next release it sees that requests of one type cost --rise more, in 90 of 100 cases, by the
@@ -119,10 +119,8 @@ def _columns(workload: Workload) -> list[Column[Outlook]]:
     ]
     if workload.extended_s:
         columns.append(Column(f"and {extended} more", lambda row: _size(row.after_extended), str))
-    for size in SIZES:
-        columns.append(
-            Column(f"{_percent(size)} after", partial(_time, size, least=workload.threshold.absolute), str)
-        )
+    for size in sizes_of(workload):
+        columns.append(Column(f"{_percent(size)} after", partial(_time, size), str))
     return columns
 
 
@@ -134,8 +132,6 @@ def _size(size: float | None) -> str:
     return "nothing" if size is None else _percent(size)
 
 
-def _time(size: float, outlook: Outlook, *, least: float | None) -> str:
-    if least is not None and size < least:
-        return "below threshold"
+def _time(size: float, outlook: Outlook) -> str:
     after_s = outlook.after_s[f"{size:g}"]
     return "never" if after_s is None else format_duration(after_s)

@@ -23,7 +23,7 @@ from pipeline.views.dashboard.item import OPEN
 from pipeline.views.dashboard.service_state import ServiceState
 from pipeline.views.dashboard.site import Site, site_of
 from pipeline.views.report.case import series_of
-from pipeline.views.report.detectability import outlooks_of
+from pipeline.views.report.detectability import outlooks_of, sizes_of
 from pipeline.views.report.explain import explain
 from pipeline.views.report.figures import series_figure
 from pipeline.views.report.windows import windows_of
@@ -133,7 +133,13 @@ async def show_detectable(request: web.Request) -> web.Response:
     except ConfigError as error:
         return site.render(request, "detectable.html", traffic=None, outlooks=[], note=str(error))
     return site.render(
-        request, "detectable.html", traffic=traffic, outlooks=outlooks, workload=workload, note=""
+        request,
+        "detectable.html",
+        traffic=traffic,
+        outlooks=outlooks,
+        sizes=sizes_of(workload),
+        workload=workload,
+        note="",
     )
 
 
