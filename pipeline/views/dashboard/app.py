@@ -253,7 +253,7 @@ async def _check_change(request: web.Request, site: Site, person: Person) -> Non
 
 
 def _failure(request: web.Request, status: int, reason: str) -> web.Response:
-    if request.path.startswith("/api/"):
+    if request.path.startswith("/api/") or "application/json" in request.headers.get("Accept", ""):
         return json_response({"error": reason}, status)
     if "text/html" not in request.headers.get("Accept", "") and "person" not in request:
         return web.Response(text=f"{status}: {reason}\n", status=status)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from aiohttp import web
 
+from pipeline.files.listing import listed
 from pipeline.messages.fields import EARLIEST_S, LATEST_S
 from pipeline.messages.ledger import LedgerEntry, entry_from_row
 from pipeline.model.errors import ConfigError
@@ -26,6 +27,7 @@ from pipeline.views.report.case import series_of
 from pipeline.views.report.detectability import outlooks_of, sizes_of
 from pipeline.views.report.explain import explain
 from pipeline.views.report.figures import series_figure
+from pipeline.views.report.ids import full_id, id_prefix
 from pipeline.views.report.windows import windows_of
 
 routes = web.RouteTableDef()
@@ -109,7 +111,7 @@ async def show_one(request: web.Request) -> web.Response:
         before=_date(start - DAY_S),
         after=_date(start + DAY_S),
         scans=len(scans),
-        scanned=sum(row["series"] for row in scans),
+        most_series=max((row["series"] for row in scans), default=0),
         candidates=len(rows),
         reported=steps.count(""),
         funnel=funnel_of(steps),
@@ -187,7 +189,8 @@ def _service(site: Site, name: str) -> ServiceState:
     for state in site.board.snapshot.services:
         if state.name == name:
             return state
-    raise web.HTTPNotFound(reason="no such service")
+    names = listed([state.name for state in site.board.snapshot.services], name)
+    raise web.HTTPNotFound(reason=f"no service {name[:100]!r} has sent anything; there are: {names}")
 
 
 def _read_day(site: Site, service: str, start: float) -> tuple[list[Any], list[Any]]:
@@ -197,10 +200,12 @@ def _read_day(site: Site, service: str, start: float) -> tuple[list[Any], list[A
 
 
 def _read_entry(site: Site, service: str, key: str) -> LedgerEntry:
-    rows = site.store.rows(RowQuery("ledger", service, equal={"id": key}))
-    if not rows:
-        raise web.HTTPNotFound(reason="no such candidate in the ledger")
-    return entry_from_row(rows[-1])
+    try:
+        prefix = id_prefix(key)
+        rows = {row["id"]: row for row in site.store.rows(RowQuery("ledger", service, id_prefix=prefix))}
+        return entry_from_row(rows[full_id(prefix, rows, f"the ledger of {service} has no such candidate")])
+    except ConfigError as error:
+        raise web.HTTPNotFound(reason=str(error)) from None
 
 
 def _date(epoch_s: float) -> date:
