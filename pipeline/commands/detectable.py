@@ -14,7 +14,7 @@ from pipeline.commands.options import settings_options
 from pipeline.commands.request import IsoTime, json_option, option, takes
 from pipeline.commands.request_outlook import RequestsAsked, show_outlooks
 from pipeline.commands.tables import Column, print_json_lines, print_table
-from pipeline.commands.terminal import print_lines
+from pipeline.commands.terminal import print_lines, print_note
 from pipeline.commands.waiting import scanned
 from pipeline.model.clock import system_clock
 from pipeline.model.errors import ConfigError
@@ -68,8 +68,17 @@ def detectable(
     workloads = [workload for workload in load_workloads(settings.workloads) if workload.series == "gcpu"]
     if not workloads:
         raise ConfigError("--workloads: none of them looks at gCPU")
+    rows, lacking = [], []
     with closing(open_store(settings.store, existing=True)) as store:
-        rows = [(workload, *outlooks_of(store, service, workload, end)) for workload in workloads]
+        for workload in workloads:
+            try:
+                rows.append((workload, *outlooks_of(store, service, workload, end)))
+            except ConfigError as error:
+                lacking.append(f"{workload.name}: {error}")
+    if not rows:
+        raise ConfigError(lacking[0])
+    for text in lacking:
+        print_note(text)
     if as_json:
         print_json_lines(_to_json(service, *row) for row in rows)
         return

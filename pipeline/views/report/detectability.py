@@ -20,7 +20,7 @@ from pipeline.analysis.detect.short_term import ScanConfig, WindowIndexes, basel
 from pipeline.model import FloatArray, SeriesMatrix
 from pipeline.model.clock import to_iso
 from pipeline.model.errors import ConfigError
-from pipeline.model.units import DAY_S
+from pipeline.model.units import DAY_S, format_duration
 from pipeline.settings.workloads import Workload
 from pipeline.storage.interface import SeriesQuery, Store
 
@@ -61,7 +61,10 @@ def outlooks_of(
     matrix = store.series(SeriesQuery("gcpu", service, start, end, resolution))
     if not matrix.samples.any():
         span = f"between {to_iso(start)[:16]} and {to_iso(end)[:16]} UTC"
-        raise ConfigError(f"--service {service}: no samples in the store {span}; --until names another time")
+        raise ConfigError(
+            f"--service {service}: no samples in the store {span}, in windows of "
+            f"{format_duration(resolution)}; --until names another time"
+        )
     columns = (workload.historical_s, workload.historical_s + workload.analysis_s, workload.span_s)
     windows = WindowIndexes(*(round(column / resolution) for column in columns))
     look = look_of(workload, windows)
