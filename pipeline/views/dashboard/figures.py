@@ -32,6 +32,9 @@ SPANS: Mapping[str, float] = {
 MOST_POINTS = 700
 MOST_RELEASES = 60
 
+_NAMED = 0.4
+"""Share of a drawn span that a scan's windows need so that their names do not cover each other."""
+
 _AFTER = 0.4
 """Share of a span that is after the change point."""
 
@@ -105,6 +108,10 @@ def draw_series(store: Store, data: Mapping[str, Any], windows: ScanWindows, spa
     )
     figure.update_yaxes(rangemode="normal")
     figure.update_xaxes(range=[moment(start), moment(end)], title=None)
+    if windows.end - windows.start < _NAMED * (end - start):
+        figure.layout.annotations = [
+            note for note in figure.layout.annotations if note.text == "change point"
+        ]
     figure.data[0].update(mode="lines" if len(line.times) > 250 else "lines+markers")
     if end - start > 3 * DAY_S:
         figure.data[0].update(

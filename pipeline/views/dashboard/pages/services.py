@@ -99,7 +99,7 @@ async def show_one(request: web.Request) -> web.Response:
     step = request.query.get("step", "")
     rows, scans = await site.read(_read_day, site, state.name, start)
     steps = [row["step"] for row in rows]
-    dropped = [row for row in rows if row["step"] and step in ("", row["step"])]
+    dropped = _once([row for row in rows if row["step"] and step in ("", row["step"])])
     items = [item for item in site.board.snapshot.items if item.service == state.name]
     return site.render(
         request,
@@ -191,6 +191,15 @@ def _service(site: Site, name: str) -> ServiceState:
             return state
     names = listed([state.name for state in site.board.snapshot.services], name)
     raise web.HTTPNotFound(reason=f"no service {name[:100]!r} has sent anything; there are: {names}")
+
+
+def _once(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the first row of each series that a step dropped in scans of a workload, and their number."""
+    shown: dict[tuple[str, ...], dict[str, Any]] = {}
+    for row in rows:
+        key = (row["workload"], row["metric_kind"], row["metric"], row["step"])
+        shown.setdefault(key, {**row, "scans": 0})["scans"] += 1
+    return list(shown.values())
 
 
 def _read_day(site: Site, service: str, start: float) -> tuple[list[Any], list[Any]]:
