@@ -32,7 +32,9 @@ def test_a_report_is_for_every_screen(live: Workload, tmp_path: Path) -> None:
     target = tmp_path / "report.html"
     target.write_text(page(found, live), encoding="utf-8")
     complaints = asyncio.run(_complaints(target))
-    assert not complaints, "\n".join(f"{where}: {line}" for where, lines in complaints.items() for line in lines)
+    assert not complaints, "\n".join(
+        f"{where}: {line}" for where, lines in complaints.items() for line in lines
+    )
 
 
 async def _complaints(target: Path) -> dict[str, list[str]]:
