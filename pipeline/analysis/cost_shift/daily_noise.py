@@ -183,4 +183,4 @@ def _degrees_of_freedom(variance: float, own: int) -> float:
     degrees = root_between(
         lambda degrees: float(special.polygamma(1, degrees / 2)) - excess, _LEAST_DEGREES, _MOST_DEGREES
     )
-    return degrees or 0.0  # 0: too few values to tell
+    return degrees or 0.0  # 0: too few values to know

@@ -111,7 +111,7 @@ def draw_series(store: Store, data: Mapping[str, Any], windows: ScanWindows, spa
     )
     figure.update_yaxes(rangemode="normal")
     figure.update_xaxes(range=[moment(start), moment(end)], title=None)
-    _place_names(figure, windows, start, end)
+    _arrange_names(figure, windows, start, end)
     figure.data[0].update(mode="lines" if len(line.times) > 250 else "lines+markers")
     if end - start > 3 * DAY_S:
         figure.data[0].update(
@@ -124,14 +124,14 @@ def draw_series(store: Store, data: Mapping[str, Any], windows: ScanWindows, spa
     return figure
 
 
-def _place_names(figure: go.Figure, windows: ScanWindows, start: float, end: float) -> None:
+def _arrange_names(figure: go.Figure, windows: ScanWindows, start: float, end: float) -> None:
     """Leave out names of windows that would cover each other, and keep that of the change inside."""
     has_room = windows.end - windows.start >= _NAMED * (end - start)
     names = [note for note in figure.layout.annotations if has_room or note.text == "change point"]
     for name in names:
-        place = (name.x - moment(start)) / (moment(end) - moment(start))
-        if name.text == "change point" and not _EDGE <= place <= 1 - _EDGE:
-            name.xanchor = "left" if place < _EDGE else "right"
+        position = (name.x - moment(start)) / (moment(end) - moment(start))
+        if name.text == "change point" and not _EDGE <= position <= 1 - _EDGE:
+            name.xanchor = "left" if position < _EDGE else "right"
     figure.layout.annotations = names
 
 

@@ -12,7 +12,7 @@ from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.interface import RowQuery
 from pipeline.views.dashboard import Login, Sources
 from pipeline.views.dashboard.board import Snapshot
-from pipeline.views.dashboard.figures import MOST_POINTS, SPANS, _place_names, span_of
+from pipeline.views.dashboard.figures import MOST_POINTS, SPANS, _arrange_names, span_of
 from pipeline.views.dashboard.flames import annotated, within
 from pipeline.views.dashboard.pages.explorer import SampleSender, senders_of
 from pipeline.views.dashboard.pages.services import _once, funnel_of, read_day
@@ -168,5 +168,5 @@ CHANGE: dict[str, str | None] = {"change point": None}
 def test_names_of_windows_do_not_pile_up(start: float, end: float, names: dict[str, str | None]) -> None:
     line = DrawnSeries(np.array([start, end]), np.array([0.1, 0.2]), ratio=True)
     figure = series_figure(line, WINDOWS, NOW - DAY_S / 2, 0.1, 0.2)
-    _place_names(figure, WINDOWS, start, end)
+    _arrange_names(figure, WINDOWS, start, end)
     assert {note.text: note.xanchor for note in figure.layout.annotations} == names

@@ -126,7 +126,7 @@ def test_shares_are_the_sums_over_stacks_that_hold_an_element() -> None:
     assert len(tree.paths) > 20
 
 
-def test_a_remainder_of_sums_is_no_shift() -> None:
+def test_the_residual_of_sums_is_no_shift() -> None:
     stacks = build_stacks({f"main->f{n}": (0.1 * n, 0.3 * n) for n in range(1, 9)})
     shift = next(shift for shift in largest_shifts(stacks, 20) if shift.subroutine == "main")
     assert shift.delta == 0
@@ -140,7 +140,7 @@ def test_points_have_a_sane_range(ratio: float, points: str) -> None:
     assert _points(ratio) == points
 
 
-def test_a_frame_of_one_path_is_within_noise_in_graph_and_table_alike() -> None:
+def test_a_frame_of_one_path_is_within_noise_in_graph_and_table() -> None:
     rows = {f"main->f{n}": (20 + n, 20 + n + (12 if n == 3 else 0)) for n in range(40)}
     stacks = build_stacks(rows)
     tree = icicle(stacks, 1.0)
