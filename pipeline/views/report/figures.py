@@ -12,6 +12,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from pipeline.model import FloatArray
+from pipeline.model.frames import name_parts
 from pipeline.views.report.flame import Icicle
 from pipeline.views.report.windows import DrawnSeries, ScanWindows
 
@@ -316,7 +317,7 @@ def _escaped(text: str, longest: int) -> str:
 
 def _short(frame: str) -> str:
     """Return the end of a dotted name, its most specific part, where there is little room."""
-    return frame if "=" in frame or "/" in frame else ".".join(frame.rsplit(".", 2)[-2:])
+    return frame if "=" in frame or "/" in frame else ".".join(name_parts(frame)[-2:])
 
 
 def _percent(ratio: float) -> str:
