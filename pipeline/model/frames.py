@@ -55,7 +55,7 @@ def name_parts(name: str) -> list[str]:
     parts, depth = [""], 0
     for character in name:
         depth = max(0, depth + (character in "[(<") - (character in "])>"))
-        if character == "." and not depth and parts[-1]:
+        if character == "." and not depth and parts[-1].strip("."):
             parts.append("")
         else:
             parts[-1] += character
