@@ -257,10 +257,14 @@ def _follow(
         publisher.start()
         try:
             with metrics_page(
-                lambda: [*follower.samples(), *delivery_samples(publisher.delivery)],
+                lambda: [
+                    *follower.samples(),
+                    *delivery_samples(publisher.delivery),
+                    *publisher.tasks.samples(),
+                ],
                 metrics,
                 settings.token,
-                problem=follower.problem,
+                problem=lambda: publisher.tasks.problem() or follower.problem(),
             ):
                 while not stop.is_set():
                     if not follower.step(system_clock()):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import aiohttp
 import xxhash
@@ -15,6 +16,7 @@ from agents.gateway.intake import RequestIntake
 from agents.gateway.profiles import Pushed, profile_parts
 from agents.gateway.targets import ScrapeTarget
 from pipeline.model.clock import Clock
+from pipeline.processes import TaskSupervisor
 
 log = logging.getLogger(__name__)
 
@@ -48,8 +50,16 @@ FETCHED = PushProtocol("scrape", (), decode_fetched)
 class Scraper:
     """Fetches every target once an interval, at a moment derived from its name, to spread the load."""
 
-    def __init__(self, intake: RequestIntake, metrics: PushProtocol | None = None, *, clock: Clock) -> None:
+    def __init__(
+        self,
+        intake: RequestIntake,
+        metrics: PushProtocol | None = None,
+        *,
+        clock: Clock,
+        tasks: TaskSupervisor | None = None,
+    ) -> None:
         self._intake = intake
+        self._tasks = tasks or TaskSupervisor()
         self._receivers = {"profile": FETCHED, "metrics": metrics}
         self._clock = clock
         self._slots = asyncio.Semaphore(MAX_AT_ONCE)
@@ -62,7 +72,9 @@ class Scraper:
         for target in set(self._running) - wanted:
             self._running.pop(target).cancel()
         for target in wanted - set(self._running):
-            self._running[target] = asyncio.ensure_future(self._fetch_always(target))
+            self._running[target] = self._tasks.run(
+                f"scrape {target.name}", partial(self._fetch_always, target)
+            )
         log.info("fetching %d targets", len(wanted))
 
     async def close(self) -> None:

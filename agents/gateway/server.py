@@ -25,14 +25,15 @@ BODY_S = 30.0
 """Seconds that reading a body may take."""
 
 Metrics = Callable[[], Sequence[Sample]]
-IsFull = Callable[[], bool]
+Problem = Callable[[], str]
+"""Returns why the gateway is not healthy; empty if it is."""
 
 
 def make_app(
     receivers: Sequence[PushProtocol],
     intake: RequestIntake,
     metrics: Metrics,
-    is_full: IsFull,
+    problem: Problem,
     *,
     clock: Clock,
 ) -> web.Application:
@@ -50,8 +51,8 @@ def make_app(
             app.router.add_post(route, handler(receiver))  # type: ignore[arg-type]
 
     async def health(_: web.Request) -> web.Response:
-        full = is_full()
-        return web.Response(status=503 if full else 200, text="the buffer is full\n" if full else "ok\n")
+        text = problem()
+        return web.Response(status=503 if text else 200, text=f"{text or 'ok'}\n")
 
     async def show(request: web.Request) -> web.Response:
         try:

@@ -27,7 +27,7 @@ from agents.publishing.spool import Spool
 from pipeline.http.serving import listening
 from pipeline.model.clock import Clock
 from pipeline.model.errors import ConfigError
-from pipeline.processes import stop_event
+from pipeline.processes import TaskSupervisor, stop_event
 from pipeline.telemetry.metrics import GATEWAY_SPOOL, GATEWAY_WAITING, GATEWAY_WAITING_BYTES, Sample
 
 log = logging.getLogger(__name__)
@@ -74,10 +74,16 @@ class BufferedOutbox(BackgroundPublisher):
         ConfigError: the spool's folder cannot be written to, or another process has it.
     """
 
-    def __init__(self, connect: Connect, buffer_bytes: int, spool: SpoolOptions | None = None) -> None:
+    def __init__(
+        self,
+        connect: Connect,
+        buffer_bytes: int,
+        spool: SpoolOptions | None = None,
+        tasks: TaskSupervisor | None = None,
+    ) -> None:
         on_disk = Spool(spool.folder, spool.max_bytes) if spool else None
         queue = MessageQueue(max_bytes=buffer_bytes, overflow=Overflow.KEEP, spool=on_disk)
-        super().__init__(connect, queue)
+        super().__init__(connect, queue, tasks)
         self.has_room = queue.has_room
 
     def metrics(self) -> list[Sample]:
@@ -109,7 +115,8 @@ async def serve(
         ConfigError: the address cannot be listened on, or the spool cannot be used.
     """
     stop = stop_event()
-    outbox = BufferedOutbox(connect, endpoint.buffer_bytes, endpoint.spool)
+    tasks = TaskSupervisor()
+    outbox = BufferedOutbox(connect, endpoint.buffer_bytes, endpoint.spool, tasks)
     metrics = ServiceMetrics(endpoint.metric_map)
     receivers = (*RECEIVERS, *metrics.receivers)
     counts = GatewayCounts(clock, [receiver.name for receiver in receivers])
@@ -120,8 +127,8 @@ async def serve(
             app = make_app(
                 receivers,
                 intake,
-                lambda: [*counts.metrics(), *outbox.metrics(), *metrics.metrics()],
-                lambda: not outbox.has_room(1, 0),
+                lambda: [*counts.metrics(), *outbox.metrics(), *metrics.metrics(), *tasks.samples()],
+                lambda: tasks.problem() if outbox.has_room(1, 0) else "the buffer is full",
                 clock=clock,
             )
             reloads: list[Callable[[], None]] = []
@@ -133,20 +140,16 @@ async def serve(
                 serving = grpc_server.listening(receivers, intake, *endpoint.grpc, clock=clock)
                 addresses.append(await opened.enter_async_context(serving))
             if endpoint.targets:
-                scraper = Scraper(intake, metrics.fetched, clock=clock)
+                scraper = Scraper(intake, metrics.fetched, clock=clock, tasks=tasks)
                 opened.push_async_callback(scraper.close)
                 reloads.append(partial(_follow, scraper, endpoint.targets))
                 reloads[-1]()
             if reloads:
                 asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, _call_all, reloads)
-            publishing = asyncio.ensure_future(_publish_metrics(metrics, outbox, clock))
-            opened.callback(publishing.cancel)
+            tasks.repeat("metrics", PUBLISH_S, partial(_publish_metrics, metrics, outbox, clock))
+            opened.push_async_callback(tasks.close)
             ready(addresses)
-            stopping = asyncio.ensure_future(stop.wait())
-            opened.callback(stopping.cancel)
-            await asyncio.wait({stopping, publishing}, return_when=asyncio.FIRST_COMPLETED)
-            if publishing.done():  # the publisher ends by itself only on an error of ours
-                publishing.result()
+            await stop.wait()
     finally:
         intake.close()
         _offer_complete(metrics, outbox, clock)
@@ -156,9 +159,7 @@ async def serve(
 
 async def _publish_metrics(metrics: ServiceMetrics, outbox: BufferedOutbox, clock: Clock) -> None:
     """Publish intervals of metrics as they become complete; without room they stay in the conversion."""
-    while True:
-        await asyncio.sleep(PUBLISH_S)
-        _offer_complete(metrics, outbox, clock)
+    _offer_complete(metrics, outbox, clock)
 
 
 def _offer_complete(metrics: ServiceMetrics, outbox: BufferedOutbox, clock: Clock) -> None:

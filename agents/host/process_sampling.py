@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import random
 import threading
@@ -19,6 +20,8 @@ from agents.sampling.process import ExistingProcess
 from agents.sampling.sampler import Interval, ProcessSampler, stop_limit_s
 from pipeline.model.clock import Clock
 from pipeline.model.errors import ConfigError, SmidgenError
+
+log = logging.getLogger(__name__)
 
 ORPHAN_S = 60
 """Most seconds that a kernel outlives a killed agent, besides two intervals."""
@@ -80,6 +83,9 @@ class ProcessSampling:
                 self.rate_hz = self._settings.rate_of(self.matched)
         except SmidgenError as error:
             self.failure = getattr(error, "reason", str(error))
+        except Exception as error:  # whatever it is, it is tried again later
+            log.exception("sampling of process %d failed", self.matched.pid)
+            self.failure = f"{type(error).__name__}: {error}"
         finally:
             self._settings.wake()
 

@@ -16,6 +16,7 @@ from agents.host.numbers import AgentState
 from agents.host.rules_file import HostConfig, load_host_config, parse_fleet_config
 from pipeline import __version__
 from pipeline.model.errors import ConfigError
+from pipeline.processes import TaskSupervisor
 
 log = logging.getLogger(__name__)
 
@@ -94,15 +95,22 @@ class GatewayRules:
     """
 
     def __init__(
-        self, client: FleetClient, host: str, *, ask_s: float = ASK_S, first_s: float = FIRST_S
+        self,
+        client: FleetClient,
+        host: str,
+        *,
+        ask_s: float = ASK_S,
+        first_s: float = FIRST_S,
+        tasks: TaskSupervisor | None = None,
     ) -> None:
+        self.tasks = tasks or TaskSupervisor()
         self._client = client
         self._host = host
         self._ask_s = ask_s
         self._first_s = first_s
         self._lock = threading.Lock()
         self._due = threading.Event()
-        self._closing = False
+        self._closing = threading.Event()
         self._wake: Callable[[], None] = lambda: None
         self._next: HostConfig | None = None
         self._planned: Mapping[str, float] = {}
@@ -110,12 +118,12 @@ class GatewayRules:
         self._known = ""  # version that came last
         self._followed = ""  # last version that was valid
         self._away_since: float | None = None
-        self._thread = threading.Thread(target=self._run, name="fleet rules", daemon=True)
+        self._thread: threading.Thread | None = None
 
     def start(self, wake: Callable[[], None]) -> None:
         """Begin to ask."""
         self._wake = wake
-        self._thread.start()
+        self._thread = self.tasks.run_thread("fleet rules", self._run, self._closing)
 
     def changed(self) -> HostConfig | None:
         """Return the rules that came since the last call."""
@@ -140,13 +148,13 @@ class GatewayRules:
 
     def close(self) -> None:
         """Ask no more; a request that is under way is waited for briefly."""
-        self._closing = True
+        self._closing.set()
         self._due.set()
-        if self._thread.is_alive():
+        if self._thread:
             self._thread.join(CLOSE_S)
 
     def _run(self) -> None:
-        while not self._closing:
+        while not self._closing.is_set():
             self._due.clear()
             try:
                 self._fetch()
@@ -160,8 +168,8 @@ class GatewayRules:
     def _fetch(self) -> None:
         rules = self._client.rules(self._known)
         if rules is not None:
-            self._known = rules.version
             self._take(rules)
+            self._known = rules.version
 
     def _take(self, rules: HostRules) -> None:
         try:

@@ -26,6 +26,7 @@ from agents.publishing.publisher import BackgroundPublisher, report_delivery
 from agents.publishing.spool import Spool
 from agents.sampling.agent import FLUSH_S, MAX_WAITING, OVERHEAD_BYTES
 from pipeline.model.clock import Clock
+from pipeline.processes import TaskSupervisor
 from pipeline.settings.config import Settings
 from pipeline.settings.topics import Topics
 
@@ -95,7 +96,8 @@ def run_host_agent(options: HostOptions, settings: Settings, topics: Topics, *, 
     Raises:
         ConfigError: the settings file is wrong, or the broker refuses us.
     """
-    source = _source(options)
+    tasks = TaskSupervisor()
+    source = _source(options, tasks)
     check_broker(settings)
     with (
         _signals() as signals,
@@ -107,7 +109,7 @@ def run_host_agent(options: HostOptions, settings: Settings, topics: Topics, *, 
         if config is None:
             return 0
         outbox = message_queue(config, options.spool)
-        publisher = BackgroundPublisher(lambda: connect(settings, topics), outbox)
+        publisher = BackgroundPublisher(lambda: connect(settings, topics), outbox, tasks)
         edges = Edges(
             host=options.host,
             reader=ProcReader(),
@@ -121,7 +123,12 @@ def run_host_agent(options: HostOptions, settings: Settings, topics: Topics, *, 
         def state() -> AgentState:
             return agent.state(publisher.delivery, outbox.spooled_bytes)
 
-        with metrics_page(agent.numbers.samples, options.metrics, settings.token):
+        with metrics_page(
+            lambda: [*agent.numbers.samples(), *tasks.samples()],
+            options.metrics,
+            settings.token,
+            problem=tasks.problem,
+        ):
             publisher.start()
             try:
                 _Loop(agent, config, source, signals, state, clock).run()
@@ -130,10 +137,10 @@ def run_host_agent(options: HostOptions, settings: Settings, topics: Topics, *, 
         return 0 if complete else 1
 
 
-def _source(options: HostOptions) -> RulesSource:
+def _source(options: HostOptions, tasks: TaskSupervisor) -> RulesSource:
     if isinstance(options.rules, Path):
         return FileRules(options.rules)
-    return GatewayRules(options.rules, options.host)
+    return GatewayRules(options.rules, options.host, tasks=tasks)
 
 
 def _first_rules(source: RulesSource, signals: _Signals) -> HostConfig | None:

@@ -102,18 +102,15 @@ class Outbox:
         return (self._thread.ident,) if self._thread.ident else ()
 
     def _run(self) -> None:
-        try:
-            while True:
-                message = self._next()
-                if message:
-                    self._send(message)
-                elif self._closing.is_set():
-                    return
-                else:
-                    self._news.wait()
-                    self._news.clear()
-        except Exception as error:
-            log.warning("nothing more is sent: %s: %s", type(error).__name__, error)
+        while True:
+            message = self._next()
+            if message:
+                self._send(message)
+            elif self._closing.is_set():
+                return
+            else:
+                self._news.wait()
+                self._news.clear()
 
     def _next(self) -> ProfileMessage | None:
         with self._lock:
@@ -127,9 +124,11 @@ class Outbox:
                 self._deliver(message.value)
             except Refused as error:
                 log.warning("a message of %d samples was refused: %s", message.samples, error)
-            except TryLater as error:
-                self._outage(error)
-                if not self._pause(max(retry_s * random.uniform(0.5, 1.5), error.after_s)):
+            except Exception as failure:  # whatever it is, an application goes on, and so do its samples
+                text = f"{type(failure).__name__}: {failure}"
+                later = failure if isinstance(failure, TryLater) else TryLater(text)
+                self._outage(later)
+                if not self._pause(max(retry_s * random.uniform(0.5, 1.5), later.after_s)):
                     self._give_up()
                 retry_s = min(2 * retry_s, LAST_RETRY_S)
                 continue

@@ -24,12 +24,15 @@ SHORTEST_SHARE = 0.25
 LARGEST_GAP_S = 1.0
 """An interval begins where the one before ended, unless the clock is farther away than this."""
 
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
+"""Pause after a failure, which doubles with every failure in a row up to the second number."""
+
 _COST_MEMORY = 0.1  # weight of one sample in the mean cost
 _FEWEST = 20  # samples after which the cost is known
 
 
 class SamplerThread:
-    """A daemon thread that samples until it is stopped; an error in it ends it with one line in the log.
+    """A daemon thread that samples until it is stopped; an error in it costs a line in the log and a pause.
 
     Args:
         options: Rate, interval, budget, and whether to count CPU or wall time.
@@ -68,14 +71,21 @@ class SamplerThread:
         return self._rate_hz
 
     def _run(self) -> None:
-        switching = SwitchInterval()
-        try:
-            while not self._stopping.is_set():
-                self._sample_interval(switching)
-        except Exception as error:
-            log.warning("sampling has ended: %s: %s", type(error).__name__, error)
-        finally:
-            switching.restore()
+        pause_s = FIRST_PAUSE_S
+        while not self._stopping.is_set():
+            switching = SwitchInterval()
+            try:
+                while not self._stopping.is_set():
+                    self._sample_interval(switching)
+                    pause_s = FIRST_PAUSE_S
+            except Exception as error:
+                self._stacks = {}
+                text = "sampling failed, and starts again in %.0f s: %s: %s"
+                log.warning(text, pause_s, type(error).__name__, error)
+            finally:
+                switching.restore()
+            self._stopping.wait(pause_s)
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
     def _sample_interval(self, switching: SwitchInterval) -> None:
         now, rate_hz = time.time(), self._rate_hz

@@ -14,6 +14,7 @@ from agents.publishing.message_queue import MessageQueue
 from agents.publishing.pending import Pending, Tally
 from pipeline.model import Outgoing
 from pipeline.model.errors import BrokerUnavailable, InvalidMessage
+from pipeline.processes import TaskSupervisor
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +61,9 @@ class BackgroundPublisher:
     serves an event loop, and repeats the batch that it is given until the broker has all of it.
     """
 
-    def __init__(self, connect: Connect, queue: MessageQueue) -> None:
+    def __init__(self, connect: Connect, queue: MessageQueue, tasks: TaskSupervisor | None = None) -> None:
+        self.tasks = tasks or TaskSupervisor()
+        """Runs the publishing: what it knows of failures belongs to the process's health."""
         self._connect = connect
         self._queue = queue
         self._transport: Transport | None = None
@@ -117,13 +120,14 @@ class BackgroundPublisher:
 
     async def _main(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._work = asyncio.ensure_future(self._publish_all())
+        self._work = self.tasks.run("publisher", self._publish_all)
         self._started.set()
         await asyncio.wait({self._work})
         if self._transport:
             await self._transport.close()
 
     async def _publish_all(self) -> None:
+        self._queue.put_back()  # a message that a failure left in hand is the next one again
         while True:
             self._news.clear()
             while pending := self._queue.take():
@@ -160,7 +164,7 @@ class BackgroundPublisher:
             if not done:
                 self._away("the broker does not answer", since_s=STALLED_S)
             await sending
-        except (BrokerUnavailable, InvalidMessage):
+        except Exception:
             # After a refusal the broker misses a number of an idempotent producer, and takes no more of it.
             self._transport = None
             await transport.close()

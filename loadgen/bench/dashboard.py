@@ -171,6 +171,10 @@ async def _measure(store: Store, advance: Advance) -> list[BenchResult]:
     app = create_app(Sources(store, known_workloads(()), clock=system_clock))
     server = asyncio.create_task(serve(app, "127.0.0.1", 0, ready.set_result))
     try:
+        waiting: set[asyncio.Future[Any]] = {server, ready}
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        if server.done():  # only an error ends it
+            server.result()
         url = await ready
         loaded = (time.perf_counter() - began) * 1000
         async with ClientSession(url) as client:

@@ -20,6 +20,7 @@ from loadgen.bench.faults.rig import Rig, Setup
 from loadgen.bench.trend import Trend, trend
 from loadgen.bench.usage import require_proc
 from pipeline.model import FloatArray
+from pipeline.processes import TaskSupervisor
 from pipeline.stages.factory import SCAN_STAGES
 from pipeline.stages.gather.changes import HISTORY_S
 
@@ -134,10 +135,9 @@ class Observer:
         self._began = time.monotonic()
         self._points: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._observe, daemon=True)
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        self._thread = TaskSupervisor().run_thread("observer", self._observe, self._stop)
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import tempfile
 from dataclasses import dataclass
@@ -18,10 +19,13 @@ from loadgen.demo.tasks import BackgroundTasks
 from pipeline.commands.request import FOLDER, option, takes
 from pipeline.model.clock import system_clock
 from pipeline.model.errors import ConfigError, SmidgenError
+from pipeline.model.units import counted
 from pipeline.processes import until_signal
 
 INTERRUPTED = 130
 _PLAIN_WIDTH = 140
+_MOST_LOAD = 2.0
+"""Runnable processes per processor from which on a failure may be that of a busy machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,8 @@ async def _run(console: Console, folder: Path, request: _DemoRequest) -> int:
     def show(outcome: DemoOutcome) -> None:
         elapsed_s = system_clock() - status.started
         show_outcome(console, status, outcome.comparison, outcome.reports, elapsed_s)
+        if not outcome.comparison.passed:
+            console.print(_advice(request.out), markup=False, highlight=False, soft_wrap=True)
         codes.append(0 if outcome.comparison.passed else 1)
 
     play = Demo(
@@ -95,6 +101,18 @@ async def _shown(display: LiveDisplay | PlainDisplay, play: Demo) -> DemoOutcome
     background = BackgroundTasks()
     background.add(display.run())
     return await background.lead(play.run())
+
+
+def _advice(out: Path) -> str:
+    """Return what to do after a failure: a busy machine takes CPU from the service that is measured."""
+    why = f"Why each candidate was dropped: smidgen why --ledger {out / 'ledger.jsonl'}"
+    load, processors = os.getloadavg()[0], os.cpu_count() or 1
+    if load <= _MOST_LOAD * processors:
+        return why
+    busy = (
+        f"This machine is too busy for the demo: a load of {load:.1f} on {counted(processors, 'processor')}."
+    )
+    return f"{busy} Try again when it is not.\n{why}"
 
 
 def _run_folder(out: Path, keep: bool) -> Path:

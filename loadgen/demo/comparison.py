@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from loadgen.target.history import CommitKind
 from pipeline.messages.events import DETECTED
+from pipeline.model import Decision, Dropped
 from pipeline.model.clock import from_iso
 from pipeline.model.units import counted
 
@@ -56,6 +58,8 @@ def judge(
     events: Sequence[Mapping[str, Any]],
     subroutine: str,
     dead_letters: Sequence[str] = (),
+    *,
+    dropped: Sequence[Dropped] = (),
 ) -> ReportedDeployments:
     """Compare the reported events with the deployments.
 
@@ -64,6 +68,7 @@ def judge(
         events: CloudEvents in order of arrival; only detected regressions count, and repeats count again.
         subroutine: The subroutine that the slow commit made slower.
         dead_letters: Reasons of dead letters; there should be none.
+        dropped: Candidates that a step dropped, oldest first: why the slow commit was not reported.
     """
     detected = [finding_of(event) for event in events if event["type"] == DETECTED]
     slow = next(index for index, release in enumerate(deployments) if release.kind == "slow")
@@ -77,7 +82,8 @@ def judge(
                 f"{finding.metric} was reported after {deployment.title!r}, which is {deployment.kind}"
                 for finding in findings
             ]
-    problems += _problems_with_slow(deployments[slow], about[slow], subroutine)
+    own = [line.decision for line in dropped if line.candidate.metric == subroutine]
+    problems += _problems_with_slow(deployments[slow], about[slow], subroutine, own)
     if dead_letters:
         count = counted(len(dead_letters), "dead letter")
         problems.append(f"{count}, the first by {dead_letters[0]}")
@@ -118,9 +124,11 @@ def _deployment_of(
     return before[-1] if before else 0
 
 
-def _problems_with_slow(slow: DemoDeployment, findings: Sequence[EventSummary], subroutine: str) -> list[str]:
+def _problems_with_slow(
+    slow: DemoDeployment, findings: Sequence[EventSummary], subroutine: str, dropped: Sequence[Decision]
+) -> list[str]:
     if not findings:
-        return [f"the slow commit {slow.title!r} was not reported"]
+        return [f"the slow commit {slow.title!r} was not reported: {_why_not(subroutine, dropped)}"]
     problems = []
     if len(findings) > 1:
         problems.append(f"the slow commit was reported {len(findings)} times")
@@ -131,3 +139,14 @@ def _problems_with_slow(slow: DemoDeployment, findings: Sequence[EventSummary], 
             ranked = finding.suspect[:9] or "no change"
             problems.append(f"{ranked} was ranked first instead of {slow.sha[:9]}")
     return problems
+
+
+def _why_not(subroutine: str, dropped: Sequence[Decision]) -> str:
+    """Write which steps dropped the candidates of a subroutine, and the last one's numbers."""
+    if not dropped:
+        return f"{subroutine} had no change point in any scan"
+    counts = Counter(decision.step for decision in dropped)
+    steps = ", ".join(f"{count} by {step}" for step, count in counts.most_common())
+    last = dropped[-1]
+    numbers = f"{last.step}: {last.statistic:.3g} against {last.bound:.3g}"
+    return f"{counted(len(dropped), 'candidate')} of {subroutine} dropped, {steps}; the last by {numbers}"

@@ -19,7 +19,7 @@ from loadgen.demo.tasks import BackgroundTasks
 from loadgen.target.history import SLOW_SUBROUTINE
 from loadgen.target.repository import Revision, make_repository
 from pipeline.embedded.pipeline import PipelineOptions, start_dashboard, start_pipeline
-from pipeline.messages.scans import encode_scan
+from pipeline.messages.ledger import dropped_entries, entry_to_json
 from pipeline.model.clock import Clock
 from pipeline.model.errors import SmidgenError
 from pipeline.processes import Group, smidgen_command
@@ -196,14 +196,18 @@ class Demo:
                 "report", smidgen_command("report", event["id"], *target, "--workloads", WORKLOAD)
             )
             reports.append(path)
-        comparison = judge(status.deployments, status.events, SLOW_SUBROUTINE, status.dead_letters)
+        dropped = [line for scan in status.ledger for line in scan.dropped]
+        comparison = judge(
+            status.deployments, status.events, SLOW_SUBROUTINE, status.dead_letters, dropped=dropped
+        )
         return DemoOutcome(comparison=comparison, reports=tuple(reports))
 
     def _keep_findings(self) -> None:
-        """Write the reported events, and each scan's ledger of dropped candidates."""
+        """Write the reported events, and the ledger of dropped candidates, for ``smidgen why --ledger``."""
         status = self._status
         _write_lines(self._out / "events.jsonl", [orjson.dumps(event) for event in status.events])
-        _write_lines(self._out / "scans.jsonl", [encode_scan(scan) for scan in status.ledger])
+        entries = [entry for scan in status.ledger for entry in dropped_entries(scan)]
+        _write_lines(self._out / "ledger.jsonl", [orjson.dumps(entry_to_json(entry)) for entry in entries])
 
     async def _sleep_until(self, moment: float) -> None:
         await asyncio.sleep(max(0.0, moment - self._clock()))

@@ -14,7 +14,7 @@ from pipeline.commands.options import settings_options
 from pipeline.commands.request import IsoTime, json_option, option, takes
 from pipeline.commands.request_outlook import RequestsAsked, show_outlooks
 from pipeline.commands.tables import Column, print_json_lines, print_table
-from pipeline.commands.terminal import print_lines
+from pipeline.commands.terminal import print_lines, print_note
 from pipeline.commands.waiting import scanned
 from pipeline.model.clock import system_clock
 from pipeline.model.errors import ConfigError
@@ -22,7 +22,7 @@ from pipeline.model.units import format_duration
 from pipeline.settings.config import Settings
 from pipeline.settings.workloads import Workload, load_workloads
 from pipeline.storage.connect import open_store
-from pipeline.views.report.detectability import SIZES, Outlook, outlooks_of
+from pipeline.views.report.detectability import Outlook, outlooks_of, sizes_of
 
 
 @click.command()
@@ -54,8 +54,8 @@ def detectable(
     it as the analysis window is long, and once the extended window has passed, too. Then the other way round:
     after how long a regression of a size is seen.
 
-    "never" is with this traffic: half the size takes four times as many samples. A step below the workload's
-    threshold is not reported, however clear.
+    "never" is with this traffic: half the size takes four times as many samples. Windows in which the service
+    was idle do not count. A step below the workload's threshold is not reported, however clear.
 
     With --requests: for each metric by which `smidgen worker releases` compares releases, after how many
     periods of the next release it sees that requests of one type cost --rise more, in 90 of 100 cases, by the
@@ -68,8 +68,17 @@ def detectable(
     workloads = [workload for workload in load_workloads(settings.workloads) if workload.series == "gcpu"]
     if not workloads:
         raise ConfigError("--workloads: none of them looks at gCPU")
+    rows, lacking = [], []
     with closing(open_store(settings.store, existing=True)) as store:
-        rows = [(workload, *outlooks_of(store, service, workload, end)) for workload in workloads]
+        for workload in workloads:
+            try:
+                rows.append((workload, *outlooks_of(store, service, workload, end)))
+            except ConfigError as error:
+                lacking.append(f"{workload.name}: {error}")
+    if not rows:
+        raise ConfigError(lacking[0])
+    for text in lacking:
+        print_note(text)
     if as_json:
         print_json_lines(_to_json(service, *row) for row in rows)
         return
@@ -119,10 +128,8 @@ def _columns(workload: Workload) -> list[Column[Outlook]]:
     ]
     if workload.extended_s:
         columns.append(Column(f"and {extended} more", lambda row: _size(row.after_extended), str))
-    for size in SIZES:
-        columns.append(
-            Column(f"{_percent(size)} after", partial(_time, size, least=workload.threshold.absolute), str)
-        )
+    for size in sizes_of(workload):
+        columns.append(Column(f"{_percent(size)} after", partial(_time, size), str))
     return columns
 
 
@@ -134,8 +141,6 @@ def _size(size: float | None) -> str:
     return "nothing" if size is None else _percent(size)
 
 
-def _time(size: float, outlook: Outlook, *, least: float | None) -> str:
-    if least is not None and size < least:
-        return "below threshold"
+def _time(size: float, outlook: Outlook) -> str:
     after_s = outlook.after_s[f"{size:g}"]
     return "never" if after_s is None else format_duration(after_s)

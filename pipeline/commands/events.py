@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator, Callable, Coroutine
 from functools import partial
 from typing import Any
@@ -20,7 +19,9 @@ from pipeline.kafka import Broker, Entry, read_topic
 from pipeline.messages.events import DETECTED, RESOLVED, UPDATED, decode_event
 from pipeline.model.errors import InvalidMessage
 from pipeline.model.metric_kind import is_gcpu
+from pipeline.processes import TaskSupervisor
 from pipeline.settings.config import Settings, local_pipeline
+from pipeline.views.report.explain import update_words
 
 Event = dict[str, Any]
 
@@ -65,13 +66,12 @@ async def _while_saying(
     """Tail events, and write meanwhile to stderr what is being waited for."""
     if not follow:
         return await tailing
-    waiting = asyncio.ensure_future(print_status(settings, service))
+    tasks = TaskSupervisor()
+    tasks.run("status", partial(print_status, settings, service))
     try:
         return await tailing
     finally:
-        waiting.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await waiting
+        await tasks.close()
 
 
 async def _tail(
@@ -106,7 +106,7 @@ def _print_lines(event: Event, pages: str) -> None:
 
 def describe(event: Event, pages: str = "") -> list[Text]:
     """Return an event as a few lines for people, controls escaped; missing fields are left out."""
-    lines = {UPDATED: _escalated, RESOLVED: _resolved}.get(str(event.get("type")), _detected)(event["data"])
+    lines = {UPDATED: _updated, RESOLVED: _resolved}.get(str(event.get("type")), _detected)(event["data"])
     last = [Text(f"  id      {event['id']}", style="dim")]
     if pages and event.get("type") == DETECTED:
         last += [Text(f"  page    {pages}{event['id']}", style="dim")]
@@ -136,11 +136,12 @@ def _detected(data: Event) -> list[Text]:
     return lines
 
 
-def _escalated(data: Event) -> list[Text]:
+def _updated(data: Event) -> list[Text]:
     escalated = data.get("grown") or {}
-    cause = "" if escalated.get("metric") == data.get("metric") else f"  by {escalated.get('metric', '?')}"
+    metric = escalated.get("metric", data.get("metric"))
+    cause = "" if metric == data.get("metric") else f"  by {metric}"
     return [
-        _heading(data, "bold red", f"{data.get('workload', '')} has escalated"),
+        _heading(data, "bold red", f"{data.get('workload', '')} update: {update_words(data)}"),
         Text(f"  since {data.get('change_time', '?')}  {_present(data)}{cause}"),
         Text(f"  of      {data.get('regression', '?')}"),
     ]
@@ -182,8 +183,10 @@ def _present(data: Event) -> str:
         return ""
     before, after, level, share = numbers
     if is_gcpu(data.get("metric_kind", "subroutine")):
-        return f"{level:.4%} of CPU, {share:.0%} of the rise from {before:.4%} to {after:.4%}"
-    return f"{level:g}, {share:.0%} of the change from {before:g} to {after:g}"
+        present, change = f"{level:.4%} of CPU", f"the rise from {before:.4%} to {after:.4%}"
+    else:
+        present, change = f"{level:g}", f"the change from {before:g} to {after:g}"
+    return f"{present}, {'as reported' if round(share, 2) == 1 else f'{share:.0%} of {change}'}"
 
 
 def _levels(data: Event) -> str:

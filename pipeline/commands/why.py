@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -46,7 +45,6 @@ from pipeline.views.report.study import Study, study
 from pipeline.views.report.unjudged import describe_unjudged
 from pipeline.views.report.windows import DrawnSeries, ScanWindows, windows_of
 
-_ID = re.compile(r"[0-9a-f]{6,32}")
 _OUT = click.Path(path_type=Path, dir_okay=False)
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -107,15 +105,16 @@ def why(
     if candidate_id:
         if service or metric or since is not None:
             raise click.UsageError("give either ID, or --service, --metric and --since")
-        if not _ID.fullmatch(candidate_id):
-            raise ConfigError(f"{candidate_id!r} is no id: at least six digits of 0-9 and a-f")
+        from pipeline.views.report.ids import id_prefix
+
+        prefix = id_prefix(candidate_id)
         read = [
             *ledgers,
             *([data, *dataset_files(data)] if data else ()),
             *map(Path, settings.workloads),
         ]
         check_outputs({"-o": output}, read)
-        _explain(candidate_id, settings, ledgers, data, output, as_json=as_json)
+        _explain(prefix, settings, ledgers, data, output, as_json=as_json)
         return
     if output:
         raise click.UsageError("-o needs an ID")

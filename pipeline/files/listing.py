@@ -14,10 +14,13 @@ _NEAR = 0.6
 def listed(names: Sequence[str], wanted: str = "", *, none: str = "none") -> str:
     """Write names, those that are most like the wanted one first, and how many are left out.
 
+    One or two names are never left out: the rest would take as much room as they do.
+
     >>> listed(["a", "b", "values"], "value")
     'values, a, b'
     """
-    near = get_close_matches(wanted, names[:_SEARCHED], _MOST_NAMED, _NEAR) if wanted else []
-    shown = [*near, *(name for name in names[: 2 * _MOST_NAMED] if name not in near)][:_MOST_NAMED]
+    most = len(names) if len(names) <= _MOST_NAMED + 2 else _MOST_NAMED
+    near = get_close_matches(wanted, names[:_SEARCHED], max(most, 1), _NEAR) if wanted else []
+    shown = [*near, *(name for name in names[: 2 * most] if name not in near)][:most]
     more = f" and {len(names) - len(shown):,} more" if len(names) > len(shown) else ""
     return ", ".join(name[:_LONGEST] for name in shown) + more or none

@@ -44,6 +44,24 @@ def series_of(label: str) -> SeriesKey:
     return SeriesKey("subroutine", label)
 
 
+def name_parts(name: str) -> list[str]:
+    """Split a subroutine's name at its dots, but not within brackets, such as those of type arguments.
+
+    >>> name_parts("cart.(*Tree[go.shape.int]).Walk")
+    ['cart', '(*Tree[go.shape.int])', 'Walk']
+    >>> name_parts("main.Map[...]")
+    ['main', 'Map[...]']
+    """
+    parts, depth = [""], 0
+    for character in name:
+        depth = max(0, depth + (character in "[(<") - (character in "])>"))
+        if character == "." and not depth and parts[-1].strip("."):
+            parts.append("")
+        else:
+            parts[-1] += character
+    return parts
+
+
 def cut_name(name: str, limit: int = MAX_LABEL) -> str:
     """Return a name of at most ``limit`` characters (20 at least): one too long ends in a hash of the whole.
 

@@ -1,10 +1,11 @@
-"""Child processes: started tethered, followed by a log or their last lines, ended in order."""
+"""Child processes, tethered and ended in order, and background tasks of this process, supervised."""
 
 from pipeline.processes.child import Child, end
 from pipeline.processes.group import ChildFailed, Group, Process, tail_of
 from pipeline.processes.interruption import stop_event, until_signal, until_stopped
 from pipeline.processes.program import Output, run_bounded
 from pipeline.processes.smidgen import smidgen_command, smidgen_environment
+from pipeline.processes.supervisor import TaskSupervisor
 
 __all__ = [
     "Child",
@@ -12,6 +13,7 @@ __all__ = [
     "Group",
     "Output",
     "Process",
+    "TaskSupervisor",
     "end",
     "run_bounded",
     "smidgen_command",

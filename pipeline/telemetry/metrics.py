@@ -102,6 +102,7 @@ GATEWAY_READINGS = "gateway_readings_total"
 GATEWAY_WAITING = "gateway_waiting_messages"
 GATEWAY_WAITING_BYTES = "gateway_waiting_bytes"
 GATEWAY_SPOOL = "gateway_spool_bytes"
+TASK_FAILURES = "task_failures_total"
 
 PREFIX = "smidgen_"
 Kind = Literal["counter", "gauge", "histogram"]
@@ -170,6 +171,7 @@ METRICS: Mapping[str, tuple[Kind, str]] = {
     GATEWAY_WAITING: ("gauge", "Messages of the gateway that wait for the broker."),
     GATEWAY_WAITING_BYTES: ("gauge", "Bytes of them."),
     GATEWAY_SPOOL: ("gauge", "Bytes in the gateway's spool."),
+    TASK_FAILURES: ("counter", "Failures of the process's background tasks, which start again."),
     "refused_messages_total": ("counter", "Messages left out because their service is over its quota."),
     "refused_samples_total": ("counter", "Samples in them."),
     "folded_names_total": (
@@ -195,18 +197,12 @@ METRICS: Mapping[str, tuple[Kind, str]] = {
     "cut_names_total": ("counter", "Names that were too long."),
     "shortened_stacks_total": ("counter", "Stacks that were too deep."),
     "repeated_messages_total": ("counter", "Messages left out because one with their id has come before."),
-    "unstable_names_total": (
-        "counter",
-        "Names that scans found to have lived for one process's life only.",
-    ),
+    "unstable_names_total": ("counter", "Names that scans found to have lived for one process's life only."),
     "renamed_names_total": (
         "counter",
         "Former names that scans read as part of the series that they became.",
     ),
-    "unjudged_scans_total": (
-        "counter",
-        "Scans in which series could not be judged, by service and reason.",
-    ),
+    "unjudged_scans_total": ("counter", "Scans in which series could not be judged, by service and reason."),
     "lag_messages": ("gauge", "Messages of an assigned partition that were not committed yet."),
     "partitions": ("gauge", "Partitions of the input topics that are assigned to this process."),
     "bad_sources": ("gauge", "Sources of a topic that send nothing usable (see dead_letter_limit)."),

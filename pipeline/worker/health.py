@@ -24,6 +24,8 @@ from pipeline.http.access import check_reach, is_authorised
 from pipeline.http.serving import listening
 from pipeline.model.clock import Clock, system_clock
 from pipeline.model.errors import ConfigError, SmidgenError
+from pipeline.processes import TaskSupervisor
+from pipeline.processes.supervisor import CHECK
 from pipeline.telemetry.metrics import Sample, exposition
 
 LONGEST_CALL_S = 900.0
@@ -55,19 +57,24 @@ class WatchedStage(Protocol):
 
 
 class Health:
-    """Health of the stages of a process. ``checks`` are those of /ready besides the stages' assignments."""
+    """Health of the stages of a process.
+
+    ``checks`` are those of /ready besides the assignments of the stages and the background tasks.
+    """
 
     def __init__(
         self,
         stages: Sequence[WatchedStage],
         checks: Mapping[str, Check],
         *,
+        tasks: TaskSupervisor | None = None,
         token: str | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         clock: Clock = system_clock,
     ) -> None:
         self._started = clock()
         self._stages = stages
+        self._tasks = tasks or TaskSupervisor()
         self._checks = checks
         self._token = token
         self._monotonic = monotonic
@@ -99,6 +106,7 @@ class Health:
             assignments[f"{stage.name}: assignment"] = stage.assignment()
         async with self._asking:  # concurrent requests share one check
             outcomes = await asyncio.gather(*(self._outcome(name) for name in self._checks))
+        assignments[CHECK] = self._tasks.problem() or "ok"
         return {**assignments, **dict(zip(self._checks, outcomes, strict=True))}
 
     async def _outcome(self, name: str) -> str:
@@ -136,7 +144,7 @@ class Health:
         samples += [("call_seconds", {"stage": stage.name}, stage.call_s()) for stage in self._stages]
         ready = all(text == "ok" for text in (await self.ready()).values())
         samples += [("ready", {}, float(ready)), ("build_info", {"version": __version__}, 1.0)]
-        samples += [("start_timestamp_seconds", {}, self._started), *_process()]
+        samples += [("start_timestamp_seconds", {}, self._started), *self._tasks.samples(), *_process()]
         return web.Response(
             body=exposition(samples).encode(), headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4}
         )

@@ -15,6 +15,7 @@ from pipeline.analysis.detect.idleness import Readings
 from pipeline.kafka import Broker, Publisher, is_set_within
 from pipeline.model.clock import Clock
 from pipeline.model.errors import ConfigError, SmidgenError
+from pipeline.processes import TaskSupervisor
 from pipeline.settings.config import Settings
 from pipeline.settings.topics import Topics
 from pipeline.stages.base import Stage
@@ -113,6 +114,7 @@ class Service:
         self._upstream = readings and UpstreamWatch(
             broker, topics, readings, clock, settings.partition_idle_s
         )
+        self._tasks = TaskSupervisor()
         self._instance = settings.instance
         self._stop = asyncio.Event()
         self._failed = False
@@ -125,7 +127,7 @@ class Service:
         self._server: HealthServer | None = None
         if settings.health:
             address = health_address(settings.health, settings.token)
-            self._health = Health(self._running, checks or {}, token=settings.token)
+            self._health = Health(self._running, checks or {}, tasks=self._tasks, token=settings.token)
             self._server = HealthServer(self._health, *address)
 
     async def run(self) -> int:
@@ -142,19 +144,22 @@ class Service:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._signalled, number)
         starting = [asyncio.ensure_future(running.app.start()) for running in self._running]
-        watching = [
-            asyncio.ensure_future(self._ends.watch([running.app for running in self._running])),
-            asyncio.ensure_future(self._logs.watch(self._refuse)),
-            *([asyncio.ensure_future(self._upstream.watch())] if self._upstream else []),
-        ]
+        self._watch()
         try:
             await self._supervise(starting)
         finally:
-            for task in (*starting, *watching):
+            for task in starting:
                 task.cancel()
+            await self._bounded("ending background tasks", CLOSE_S, self._tasks.close())
             await self._shut_down()
-            await asyncio.wait(watching, timeout=CLOSE_S)
         return 1 if self._failed else 0
+
+    def _watch(self) -> None:
+        apps = [running.app for running in self._running]
+        self._tasks.run("lag", lambda: self._ends.watch(apps))
+        self._tasks.run("topic ids", lambda: self._logs.watch(self._refuse))
+        if self._upstream:
+            self._tasks.run("progress of aggregate", self._upstream.watch)
 
     async def _open(self) -> None:
         try:

@@ -263,7 +263,8 @@ async def _pages(browser: Browser, url: str) -> dict[str, str]:
     return {
         **{"regressions": "/regressions?state=all", "regression": one, "services": "/services"},
         **{"service": "/services/shop", "candidate": dropped, "operations": "/operations"},
-        **{"explorer": "/explorer?service=shop&against=week", "missing": "/regressions/none"},
+        **{"explorer": "/explorer?service=shop&against=week", "alone": "/explorer?service=shop"},
+        "missing": "/regressions/none",
         "settings": "/settings?workload=weekly&other_threshold=0.01",
         **{"trials": "/trials", "trial": "/trials/shop/pr-1", "models": "/trials/models"},
         "model": "/trials/models?service=shop&metric=cpu",

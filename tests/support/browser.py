@@ -18,7 +18,7 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 
 WAIT_S = 90.0
 
-DESKTOP, PHONE = (1440, 960), (390, 844)
+DESKTOP, PHONE = (1440, 960), (360, 780)
 
 
 class Browser:

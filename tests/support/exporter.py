@@ -91,8 +91,15 @@ async def _scrape(patch: pytest.MonkeyPatch) -> str:
     second = build_profile({"main": 1000}, service="mail", start=clock.now - 60.0)
     flow.send("profiles", [encode_profile(second)], partition=1)
     assert worker._health is not None
+    worker._tasks.run("lag", _fail)
     async with TestClient(TestServer(worker._health.application())) as client:
-        return await (await client.get("/metrics")).text()
+        text = await (await client.get("/metrics")).text()
+    await worker._tasks.close()
+    return text
+
+
+async def _fail() -> None:
+    raise ValueError("a bug")
 
 
 def _work(flow: driven.Flow, clock: _Clock) -> None:

@@ -155,15 +155,28 @@ class AutoKernel:
                 self.chosen = name
                 return self._kernels[name].start(pid, wake)
         wake()
-        return EndedRun(self._clock(), self._reason(present, names))
+        return EndedRun(self._clock(), self._reason(pid, present, names))
 
-    def _reason(self, present: tuple[Runtime, ...], names: tuple[str, ...]) -> str:
+    def _reason(self, pid: int, present: tuple[Runtime, ...], names: tuple[str, ...]) -> str:
         if not present:
-            return "it has ended, or its files in /proc may not be read: run the agent as root"
+            return _why_unseen(self._proc / str(pid))
         what = present[0].value
         if names:
             return f"it runs {what}: {'; '.join(self._missing[name] for name in names)}"
         return f"it runs {what}, which no kernel samples (docs/agent.md)"
+
+
+def _why_unseen(process: Path) -> str:
+    """Return why nothing can be seen of a process, by its folder in /proc."""
+    ended = "it has ended before it could be sampled"
+    hidden = "its files in /proc may not be read: run the agent as root"
+    try:
+        state = process.joinpath("stat").read_text(errors="replace").rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return ended
+    except OSError:
+        return hidden
+    return ended if state in ("Z", "X") else hidden
 
 
 class EndedRun:

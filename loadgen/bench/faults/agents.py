@@ -20,7 +20,7 @@ from loadgen.bench.faults.agent_process import ALLOWED, DONE, JOB, STATE, AgentJ
 from loadgen.bench.faults.load import FaultLoad
 from loadgen.bench.faults.workers import CODE
 from pipeline.model.errors import SmidgenError
-from pipeline.processes import Child
+from pipeline.processes import Child, TaskSupervisor
 from pipeline.settings.config import Settings
 
 _TICK_S = 0.05
@@ -100,7 +100,6 @@ class Agents:
         self._failure = ""
         self._lock = threading.Lock()
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._supervise, daemon=True)
         self.delivery: Delivery | None = None
 
     @property
@@ -177,7 +176,7 @@ class Agents:
         return self.delivery
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        self._thread = TaskSupervisor().run_thread("agents", self._supervise, self._stop)
         return self
 
     def __exit__(self, *_: object) -> None:

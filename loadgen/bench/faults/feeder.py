@@ -14,6 +14,7 @@ from agents.publishing.pending import Tally
 from agents.publishing.publisher import BackgroundPublisher, Delivery
 from pipeline.model import Outgoing
 from pipeline.model.errors import SmidgenError
+from pipeline.processes import TaskSupervisor
 from pipeline.settings.config import Settings
 from pipeline.settings.topics import Topics
 
@@ -46,7 +47,6 @@ class Feeder:
         self._allowed = 1.0
         self._stop = threading.Event()
         self._paused = threading.Event()
-        self._thread = threading.Thread(target=self._feed, daemon=True)
         self.offered = 0
         self.delivery: Delivery | None = None
 
@@ -101,7 +101,7 @@ class Feeder:
     def __enter__(self) -> Self:
         for publisher in self._publishers:
             publisher.start()
-        self._thread.start()
+        self._thread = TaskSupervisor().run_thread("load", self._feed, self._stop)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -113,7 +113,7 @@ class Feeder:
 
     def _feed(self) -> None:
         due = time.monotonic()
-        for number, batch in enumerate(self._batches):
+        for number, batch in enumerate(self._batches[self.offered :], self.offered):
             while time.monotonic() < due or self._held(number):
                 if self._stop.wait(_TICK_S):
                     return

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Literal, Self
 
 from loadgen.bench.faults.relay import BUSY, Answer, RelayServer
+from pipeline.processes import TaskSupervisor
 
 StoreFault = Literal["refused", "lost", "slow"]
 """Answer 503 without doing it; do it and drop the answer; do it after a while."""
@@ -72,7 +73,7 @@ class StoreProxy:
 
     def __enter__(self) -> Self:
         self._server = RelayServer(lambda: self.upstream, self._treat)
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        TaskSupervisor().run_thread("relay", self._server.serve_forever, threading.Event())
         self.url = self._server.url
         return self
 
@@ -101,10 +102,10 @@ class BrokerProxy:
         self._writers: set[asyncio.StreamWriter] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        serve = TaskSupervisor().run_thread
+        self._thread = serve("proxy", lambda: asyncio.run(self._serve()), threading.Event())
         self._ready.wait()
         return self
 

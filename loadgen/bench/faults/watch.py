@@ -13,7 +13,7 @@ import xxhash
 
 from pipeline.kafka import Reader, admin_client, committed_offsets, open_reader, partitions_of
 from pipeline.messages.scans import decode_scan
-from pipeline.model.errors import SmidgenError
+from pipeline.processes import TaskSupervisor
 from pipeline.settings.topics import OUTSIDE, Topics
 
 _LOOK_S = 0.5
@@ -84,13 +84,16 @@ class OffsetWatcher:
         self.refused: set[bytes] = set()
         """Origins of the dead letters, each offset once."""
         self.view = OffsetView(time.monotonic(), topics)
-        self.trouble = ""
-        """Reason of the last failed look."""
+        self._tasks = TaskSupervisor(first_pause_s=_LOOK_S)
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._watch()), daemon=True)
+
+    @property
+    def trouble(self) -> str:
+        """Reason why it cannot look; empty if it can."""
+        return self._tasks.problem()
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        self._thread = self._tasks.run_thread("watcher", lambda: asyncio.run(self._look_on()), self._stop)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -100,14 +103,6 @@ class OffsetWatcher:
     def mark(self) -> None:
         """Record the moment of a strike."""
         self._marks.append(replace(self.view, at=time.monotonic()))
-
-    async def _watch(self) -> None:
-        while not self._stop.is_set():
-            try:
-                await self._look_on()
-            except (SmidgenError, TimeoutError) as error:
-                self.trouble = f"{type(error).__name__}: {error}"
-            await asyncio.sleep(_LOOK_S)
 
     async def _look_on(self) -> None:
         async with (

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Self
 
 import pipeline
-from pipeline.processes import Child, smidgen_environment
+from pipeline.processes import Child, TaskSupervisor, smidgen_environment
 
 CODE = Path(pipeline.__file__).parents[1]
 """The folder that the running version is imported from."""
@@ -77,10 +77,9 @@ class Supervisor:
         self.workers: dict[str, Worker] = {}
         self._lock = threading.RLock()
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._supervise, daemon=True)
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        self._thread = TaskSupervisor().run_thread("workers", self._supervise, self._stop)
         return self
 
     def __exit__(self, *_: object) -> None:

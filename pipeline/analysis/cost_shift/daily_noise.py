@@ -14,6 +14,7 @@ import numpy as np
 from scipy import special
 
 from pipeline.analysis.statistics.robust import NORMAL_QUARTILE
+from pipeline.analysis.statistics.root import root_between
 from pipeline.model import FloatArray
 
 MIN_DAYS = 3
@@ -174,17 +175,12 @@ def fit_daily_noise(
 
 def _degrees_of_freedom(variance: float, own: int) -> float:
     """Return the prior's degrees of freedom if logarithms of variances of ``own`` each differ so much."""
-    from scipy.optimize import brentq  # slow to import, and every worker imports this module
-
     excess = variance - float(special.polygamma(1, own / 2))
     if excess <= float(special.polygamma(1, _MOST_DEGREES / 2)):
         return _MOST_DEGREES
     if excess >= float(special.polygamma(1, _LEAST_DEGREES / 2)):
         return 0.0
-    return float(
-        brentq(
-            lambda degrees_of_freedom: float(special.polygamma(1, degrees_of_freedom / 2)) - excess,
-            _LEAST_DEGREES,
-            _MOST_DEGREES,
-        )
+    degrees = root_between(
+        lambda degrees: float(special.polygamma(1, degrees / 2)) - excess, _LEAST_DEGREES, _MOST_DEGREES
     )
+    return degrees or 0.0  # 0: too few values to know

@@ -13,15 +13,17 @@ on, b being the root at which the p-value reaches the bound, z the normal quanti
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import special
 
 from pipeline.analysis.detect.change_point import p_values
+from pipeline.analysis.statistics.root import root_between
+from pipeline.model import BoolArray, FloatArray
 
 _LARGEST_ROOT = 40.0
+_IMPROBABLE = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +39,11 @@ class DetectableConfig:
 class ServiceTraffic:
     """Data that a service sends."""
 
-    samples_per_s: float
+    samples_per_s: float  # while it works, see ``busy_windows``
     series: int  # of a scan: as many may be significant by chance
     dispersion: float = 1.0  # 1 where there is nothing but sampling noise
     degrees_of_freedom: float = 1e9  # with which the noise is estimated
+    baseline_busy: float = 1.0  # share of the baseline in which it worked
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +75,9 @@ def detectable_size(
         config: Settings.
     """
     config = config or DetectableConfig()
-    before = traffic.samples_per_s * look.baseline_s / traffic.dispersion
+    before = traffic.samples_per_s * look.baseline_s * traffic.baseline_busy / traffic.dispersion
     after = traffic.samples_per_s * after_s / traffic.dispersion
-    if before <= 0 or after <= 0:
+    if not (before > 0 and after > 0):  # or one is no number
         return math.inf
     root, degrees = significant_root(traffic, look, config), traffic.degrees_of_freedom
     if not math.isfinite(root):
@@ -93,8 +96,8 @@ def detectable_size(
         risen = _variance(gcpu) / before + _variance(level) / after
         return root * math.sqrt(chance) + quantile * math.sqrt(risen) - size
 
-    most = 1 - gcpu
-    return math.inf if missing(most) > 0 else _root(missing, most, xtol=1e-9)
+    size = root_between(missing, 0.0, 1 - gcpu, xtol=1e-9)
+    return math.inf if size is None else size
 
 
 def time_to_detect(
@@ -147,13 +150,32 @@ def samples_to_detect(
         return min(detectable_size(gcpu, after_s, sent, look, config), 1.0) - size
 
     least, most = -20.0, 30.0  # from a sample in years to more than there are processors
-    if missing(most) > 0 or after_s <= 0:
+    if after_s <= 0:
         return None
     if missing(least) <= 0:
         return math.exp(least)
-    from scipy.optimize import brentq
+    rate = root_between(missing, least, most, xtol=1e-6)
+    return None if rate is None else math.exp(rate)
 
-    return math.exp(float(brentq(missing, least, most, xtol=1e-6)))
+
+def busy_windows(totals: FloatArray, shortest: int) -> BoolArray:
+    """Return True for the windows in which a service worked: (windows,).
+
+    It did not in runs of at least ``shortest`` empty windows that its samples per window make improbable.
+    Shorter runs and those of a service with hardly a sample per window belong to its usual traffic.
+
+    Args:
+        totals: Samples of each window, at least one of them above 0.
+        shortest: Number of windows.
+    """
+    mean = float(totals[totals > 0].mean())
+    usual = root_between(lambda rate: mean - rate / -math.expm1(-rate), 1e-9, mean)  # of a Poisson variable
+    improbable = math.inf if usual is None else -math.log(_IMPROBABLE) / usual
+    busy = totals > 0
+    edges = np.flatnonzero(np.diff(np.concatenate([[True], busy, [True]])))
+    for start, stop in edges.reshape(-1, 2):  # each run of empty windows
+        busy[start:stop] = stop - start < max(shortest, improbable)
+    return np.asarray(busy, dtype=np.bool_)
 
 
 def significant_root(traffic: ServiceTraffic, look: Look, config: DetectableConfig) -> float:
@@ -174,13 +196,8 @@ def significant_root(traffic: ServiceTraffic, look: Look, config: DetectableConf
         p_value = p_values(np.array([root]), degrees, np.array([span]), np.array([splits]))
         return math.log(max(float(p_value[0]), 1e-300)) - math.log(bound)
 
-    return _root(beyond, _LARGEST_ROOT) if beyond(_LARGEST_ROOT) < 0 else math.inf
-
-
-def _root(function: Callable[[float], float], most: float, **options: float) -> float:
-    from scipy.optimize import brentq  # slow to import, and every worker imports this module
-
-    return float(brentq(function, 0.0, most, **options))
+    root = root_between(beyond, 0.0, _LARGEST_ROOT)
+    return math.inf if root is None else root
 
 
 def _variance(gcpu: float) -> float:

@@ -15,6 +15,7 @@ from pipeline.commands.release.reading import ReleaseComparison
 from pipeline.commands.terminal import escape_controls
 from pipeline.model.clock import to_iso
 from pipeline.model.units import DAY_S, HOUR_S, MINUTE_S
+from pipeline.releases.gcpu.decision import Decided
 
 _OTHERS = 5
 """Unchanged series in the table: those that may have risen the most."""
@@ -29,6 +30,15 @@ _SHORTEST_NAME = 16
 
 _NAME = 60
 """Fewest characters of a name, on several lines if columns are few."""
+
+_LONGEST_S = 365 * DAY_S
+"""Longest time at the present rate after which missing samples are said to be there."""
+
+_MOST_HOSTS = 10_000
+"""Most hosts that are said to be missing."""
+
+_LARGEST_RATIO = 1000.0
+"""Relative rise above which a series counts as new: it began from practically nothing."""
 
 _DECISIONS = {"slower": "slower", "steady": "not_slower", "open": "undecided"}
 
@@ -45,12 +55,12 @@ def missing(comparison: ReleaseComparison) -> dict[str, float | None]:
     # If blocks of time are the units, waiting brings more of them.
     by_time = matched.unit != "host" and not math.isfinite(decided.more_samples)
     times = decided.more_units if by_time else decided.more_samples
-    if math.isfinite(times):
-        start, end = matched.span
+    start, end = matched.span
+    if (times - 1) * (end - start) <= _LONGEST_S:
         needs["samples"] = math.ceil((times - 1) * matched.samples[1])
         needs["seconds"] = (times - 1) * (end - start)
         needs["hosts"] = 0.0
-    elif math.isfinite(decided.more_units):
+    elif (decided.more_units - 1) * sum(matched.hosts) <= _MOST_HOSTS:
         needs["hosts"] = math.ceil((decided.more_units - 1) * sum(matched.hosts))
     return needs
 
@@ -146,9 +156,11 @@ def _order(comparison: ReleaseComparison) -> list[int]:
     def key(row: int) -> tuple[float, ...]:
         cause = comparison.cause[row]
         changed = states[cause] in ("slower", "faster")
+        has_evidence = math.isfinite(comparison.decided.detectable[row])
+        rise = size[cause] if changed else upper[row] if has_evidence else size[row]
         return (
             rank[states[cause]],
-            -float(size[cause] if changed else upper[row]),
+            -float(rise),
             float(cause),
             float(row != cause),
             -float(size[row]),
@@ -190,10 +202,10 @@ def _cells(comparison: ReleaseComparison, row: int, room: int) -> list[str]:
         name,
         f"{baseline * 100:.3g}",
         f"{change * 100:+.3f}",
-        f"{decided.lower[row] * 100:+.3f} to {decided.upper[row] * 100:+.3f}",
-        _relative(change / baseline) if baseline > 0 else "",
+        _interval(decided, row),
+        _relative(change, baseline),
         f"{decided.p_value[row]:.1g}",
-        f"{decided.detectable[row] * 100:.3g}",
+        f"{decided.detectable[row] * 100:.3g}" if math.isfinite(decided.detectable[row]) else "nothing",
     ]
 
 
@@ -220,7 +232,10 @@ def _conclusion(comparison: ReleaseComparison) -> str:
     bound = f"{config.threshold * 100:g} % of the service's CPU"
     if config.relative:
         bound += f" and {config.relative:.0%} of the series"
-    detectable = f"a rise of {_percent(_largest(comparison))} would have been found in any series"
+    largest = _largest(comparison)
+    detectable = f"a rise of {largest * 100:.3g} % would have been found in any series"
+    if not math.isfinite(largest):
+        detectable = "there is a series of which no rise would have been found"
     if comparison.decision == "slower":
         roots = [
             comparison.series[row].name
@@ -242,7 +257,9 @@ def _wanted(comparison: ReleaseComparison) -> str:
         more = _counted(hosts, "more host")
         verb = "is" if hosts == 1 else "are"
         return f"hosts differ too much for more samples alone: about {more} {verb} missing"
-    return "too few hosts and blocks of time to say how much they vary"
+    if comparison.matched.evidence == "one_after_the_other":
+        return "no evidence yet: run both releases at the same time, on several hosts each, or each for hours"
+    return "no evidence yet: it takes more hosts, or more hours in which both releases run"
 
 
 def _largest(comparison: ReleaseComparison) -> float:
@@ -267,12 +284,20 @@ def _span(seconds: float) -> str:
     return f"{seconds:.0f} seconds"
 
 
-def _relative(change: float) -> str:
-    return f"{change:+.1%}" if abs(change) < 0.995 else f"{change:+.0%}"
+def _interval(decided: Decided, row: int) -> str:
+    lower, upper, baseline = (
+        float(bounds[row]) for bounds in (decided.lower, decided.upper, decided.baseline)
+    )
+    if lower <= -baseline and upper >= 1 - baseline:
+        return "any"
+    return f"{lower * 100:+.3f} to {upper * 100:+.3f}"
 
 
-def _percent(share: float) -> str:
-    return "nothing" if not math.isfinite(share) else f"{share * 100:.3g} %"
+def _relative(change: float, baseline: float) -> str:
+    if change > _LARGEST_RATIO * baseline:
+        return "new"
+    ratio = change / baseline if baseline > 0 else 0.0
+    return f"{ratio:+.1%}" if abs(ratio) < 0.995 else f"{ratio:+.0%}"
 
 
 def _finite(value: float) -> float | None:

@@ -158,6 +158,7 @@ class Desk:
         self._sending.pop(target, None)
         if not task.cancelled() and (error := task.exception()):
             log.error("target %s: %s", target, self._hide(repr(error)), exc_info=error)
+            self._numbers.ended(target, "failed")
             self._pause(target, 0.0)
 
     async def finish(self) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pipeline.delivery.alerts.alert import Alert, SuspectedChange, alert_of
 from pipeline.delivery.alerts.delivery import Delivery, Source, deliveries
 from pipeline.delivery.alerts.desk import note_for
-from pipeline.delivery.alerts.markup import as_plain
+from pipeline.delivery.alerts.markup import as_plain, unbroken
 from pipeline.delivery.alerts.message import note_of
 from pipeline.delivery.alerts.rules_file import AlertRules
 from pipeline.delivery.alerts.targets import Http, OneAlert, TargetRefused, TargetUnavailable
@@ -50,8 +50,8 @@ class DryRun:
         for delivery in made:
             note = note_for([delivery], self._rules.dashboard)
             when = "now" if delivery.due <= now else to_iso(delivery.due)
-            yield f"{delivery.target} ({delivery.manner}, {when}): {note.title}"
-            yield from (f"    {line}" for line in as_plain(note.lines).splitlines())
+            yield f"{delivery.target} ({delivery.manner}, {when}): {unbroken(note.title)}"
+            yield from (f"    {line}" for line in unbroken(as_plain(note.lines)).splitlines())
 
 
 def example(now: float) -> Alert:

@@ -53,6 +53,11 @@ def unmentioned(text: str) -> str:
     return _MENTION.sub(rf"\1{_BREAK}", text)
 
 
+def unbroken(text: str) -> str:
+    """Return a text without what breaks mentions, for a terminal, which knows none and would show it."""
+    return text.replace(_BREAK, "")
+
+
 def as_plain(lines: Sequence[Line]) -> str:
     """Return lines as plain text, each link as its address."""
     return "\n".join(

@@ -170,10 +170,8 @@ def _how_much(alert: Alert) -> Line:
 def _whom(alert: Alert) -> Line:
     owners: Line = (StyledText(f" – owner {shown(', '.join(alert.owners))}"),) if alert.owners else ()
     if alert.suspect is None:
-        return (
-            StyledText("No change is suspected" if alert.kind != "resolved" else "By no known change"),
-            *owners,
-        )
+        words = {"detected": "No change is suspected", "resolved": "By no known change"}
+        return (StyledText(words.get(alert.kind, "Suspects are those of its report")), *owners)
     return (*_change(alert.suspect, alert.kind == "resolved"), *owners)
 
 

@@ -47,7 +47,7 @@ def _says(outcome: TrialOutcome) -> str:
     if outcome.decision == "pass":
         return "is within its thresholds"
     if not outcome.complete:
-        of = f" of {outcome.expected_trials}" if outcome.expected_trials else ""
+        of = f" of {outcome.expected_trials}" if outcome.expected_trials > outcome.trials else ""
         return f"did not end: {_trials(outcome.trials)}{of}, and none for a day"
     if not outcome.metrics:
         return f"has nothing to compare in {_trials(outcome.trials)}"

@@ -47,7 +47,7 @@ class Decided:
     lower: FloatArray  # of the change
     upper: FloatArray
     p_value: FloatArray  # p-value against no rise, after Holm for all tested series
-    detectable: FloatArray  # the smallest rise that would have been found with the power
+    detectable: FloatArray  # the smallest rise that would have been found with the power; infinite: none
     threshold: FloatArray  # rise that counts
     tested: BoolArray  # whether a rise of the threshold is possible at all
     alone: BoolArray  # whether the change is significant, but mostly of one host
@@ -90,10 +90,11 @@ def decide(found: Contrast, config: GcpuCompareConfig) -> Decided:
     return Decided(
         baseline=baseline,
         candidate=candidate,
-        lower=found.change - reach,
-        upper=found.change + reach,
+        # A share is between 0 and 1, however little was sampled.
+        lower=np.minimum(np.maximum(found.change - reach, -baseline), found.change),
+        upper=np.maximum(np.minimum(found.change + reach, 1 - baseline), found.change),
         p_value=p_value,
-        detectable=np.where(tested, detectable, np.nan),
+        detectable=np.where(tested, np.where(detectable > 1 - baseline, np.inf, detectable), np.nan),
         threshold=threshold,
         tested=tested,
         alone=alone,

@@ -25,6 +25,9 @@ _BOTH = 0.01
 _FEW_BLOCKS = 2
 """Number of blocks with both releases that suffices for side by side, even if most samples are elsewhere."""
 
+_SURE_BLOCKS = 4
+"""Fewest blocks with both releases that count as side by side on one host: one or two hold a handover."""
+
 _FEW_HOSTS = 4
 """Number of hosts, of both releases together, from which on they show the variance between hosts."""
 
@@ -146,7 +149,7 @@ def match(samples: Samples, baseline: str, candidate: str, by: Sequence[str] | N
         return None
     evidence: Evidence = "one_after_the_other"
     both = _blocks_of_both(samples, old, new)
-    if len(both) >= _FEW_BLOCKS or np.isin(samples.block[new], both).mean() >= _MATCHED:
+    if _is_side_by_side(samples, old, new, both):
         evidence = "side_by_side"
         inside = (samples.block >= both[0]) & (samples.block <= both[-1])
         new, old = new & inside, old & inside
@@ -173,6 +176,15 @@ def match(samples: Samples, baseline: str, candidate: str, by: Sequence[str] | N
         blocks=len(np.unique(samples.block)),
         shared_host=bool(of_old & of_new),
     )
+
+
+def _is_side_by_side(samples: Samples, old: BoolArray, new: BoolArray, both: IntArray) -> bool:
+    """Return whether releases ran at the same time, given the blocks in which both ran."""
+    is_matched = bool(np.isin(samples.block[new], both).mean() >= _MATCHED)
+    strata = np.unique(samples.stratum[old | new]).tolist()
+    if len({samples.strata[row].host or row for row in strata}) > 1:
+        return len(both) >= _FEW_BLOCKS or is_matched
+    return len(both) >= _SURE_BLOCKS and is_matched
 
 
 def _blocks_of_both(samples: Samples, old: BoolArray, new: BoolArray) -> IntArray:

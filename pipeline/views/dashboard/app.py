@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gzip
-import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from aiohttp import web
@@ -17,6 +15,7 @@ from plotly.offline import get_plotlyjs
 from pipeline import __version__
 from pipeline.http.serving import listening
 from pipeline.model.errors import ConfigError, SmidgenError
+from pipeline.processes.supervisor import CHECK
 from pipeline.storage.interface import RowQuery
 from pipeline.views.dashboard import api_flames, top_functions
 from pipeline.views.dashboard.access import HEADERS, Login, Person
@@ -37,8 +36,6 @@ from pipeline.views.dashboard.pages import login as logins
 from pipeline.views.dashboard.site import SITE, Site, Sources, site_of
 from pipeline.views.dashboard.warmup import warm_up
 from pipeline.views.report import page as report_page
-
-logger = logging.getLogger(__name__)
 
 REFRESH_S = 5.0
 """Interval at which the snapshot is refreshed."""
@@ -114,11 +111,9 @@ def create_app(
     async def refreshing(app: web.Application) -> AsyncIterator[None]:
         site = app[SITE]
         await site.read(site.board.refresh)
-        task = asyncio.create_task(_refresh(site, refresh_s))
+        site.tasks.repeat("refresh", refresh_s, partial(_refresh, site))
         yield
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
+        await site.tasks.close()
         site.close()
 
     async def ending(app: web.Application) -> None:
@@ -161,11 +156,13 @@ async def show_live(request: web.Request) -> web.Response:
 
 @routes.get("/ready")
 async def show_ready(request: web.Request) -> web.Response:
-    """Answer whether the store answers."""
-    failure = await request.app[READINESS].failure(site_of(request))
-    if failure:
-        return web.json_response({"status": "failing", "checks": {"store": failure}}, status=503)
-    return web.json_response({"status": "ok", "checks": {"store": "ok"}})
+    """Answer whether the store answers and all background tasks run."""
+    site = site_of(request)
+    failures = {"store": await request.app[READINESS].failure(site), CHECK: site.tasks.problem()}
+    checks = {name: failure or "ok" for name, failure in failures.items()}
+    if any(failures.values()):
+        return web.json_response({"status": "failing", "checks": checks}, status=503)
+    return web.json_response({"status": "ok", "checks": checks})
 
 
 @routes.get("/stream")
@@ -199,14 +196,9 @@ def _static(name: str) -> tuple[bytes, str]:
     return gzip.compress(shared + path.read_bytes()), _TYPES[path.suffix]
 
 
-async def _refresh(site: Site, every_s: float) -> None:
-    while True:
-        await asyncio.sleep(every_s)
-        try:
-            await site.read(site.board.refresh)
-            site.stream.publish()
-        except SmidgenError as error:  # pages show the old snapshot, and /ready reports the error
-            logger.warning("cannot read what is new: %s", error)
+async def _refresh(site: Site) -> None:
+    await site.read(site.board.refresh)
+    site.stream.publish()
 
 
 @web.middleware
@@ -261,7 +253,7 @@ async def _check_change(request: web.Request, site: Site, person: Person) -> Non
 
 
 def _failure(request: web.Request, status: int, reason: str) -> web.Response:
-    if request.path.startswith("/api/"):
+    if request.path.startswith("/api/") or "application/json" in request.headers.get("Accept", ""):
         return json_response({"error": reason}, status)
     if "text/html" not in request.headers.get("Accept", "") and "person" not in request:
         return web.Response(text=f"{status}: {reason}\n", status=status)

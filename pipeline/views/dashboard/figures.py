@@ -32,6 +32,12 @@ SPANS: Mapping[str, float] = {
 MOST_POINTS = 700
 MOST_RELEASES = 60
 
+_NAMED = 0.4
+"""Share of a drawn span that a scan's windows need so that their names do not cover each other."""
+
+_EDGE = 0.08
+"""Share of the width from an edge within which a name would be cut."""
+
 _AFTER = 0.4
 """Share of a span that is after the change point."""
 
@@ -105,6 +111,7 @@ def draw_series(store: Store, data: Mapping[str, Any], windows: ScanWindows, spa
     )
     figure.update_yaxes(rangemode="normal")
     figure.update_xaxes(range=[moment(start), moment(end)], title=None)
+    _arrange_names(figure, windows, start, end)
     figure.data[0].update(mode="lines" if len(line.times) > 250 else "lines+markers")
     if end - start > 3 * DAY_S:
         figure.data[0].update(
@@ -115,6 +122,17 @@ def draw_series(store: Store, data: Mapping[str, Any], windows: ScanWindows, spa
     suspects = {str((suspect.get("change") or {}).get("id")) for suspect in data.get("root_causes") or ()}
     _mark_releases(figure, changes, suspects)
     return figure
+
+
+def _arrange_names(figure: go.Figure, windows: ScanWindows, start: float, end: float) -> None:
+    """Leave out names of windows that would cover each other, and keep that of the change inside."""
+    has_room = windows.end - windows.start >= _NAMED * (end - start)
+    names = [note for note in figure.layout.annotations if has_room or note.text == "change point"]
+    for name in names:
+        position = (name.x - moment(start)) / (moment(end) - moment(start))
+        if name.text == "change point" and not _EDGE <= position <= 1 - _EDGE:
+            name.xanchor = "left" if position < _EDGE else "right"
+    figure.layout.annotations = names
 
 
 def draw_plain(

@@ -48,7 +48,9 @@ def flames_of(found: StackComparison, service: str, marked: str = NOTHING, only:
         before=figure_block(icicle_figure(tree, service, marked, "before"))
         if compared and drawn
         else Markup(""),
-        after=figure_block(icicle_figure(tree, service, marked, "after")) if drawn else Markup(""),
+        after=figure_block(icicle_figure(tree, service, marked, "after" if compared else "alone"))
+        if drawn
+        else Markup(""),
         shifts=tuple(largest_shifts(stacks, SHIFTS, dispersion)),
         trunk=tree.trunk,
         samples=(stacks.total_before, stacks.total_after),

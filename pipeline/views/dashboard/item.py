@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from pipeline.model import MetricKind, Verdict
+from pipeline.model.frames import name_parts
 
 STATES: Mapping[str, str] = {
     "new": "nobody has looked yet",
@@ -125,7 +126,7 @@ def with_course(
 
 def similar(item: Item, others: Iterable[Item], *, most: int = 8) -> list[Item]:
     """Return items that may be related: of the same series, name or package, the nearest first."""
-    package = item.metric.rsplit(".", 1)[0] if "." in item.metric else ""
+    package = ".".join(name_parts(item.metric)[:-1])
 
     def nearness(other: Item) -> int:
         if other.metric == item.metric:

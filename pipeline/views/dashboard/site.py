@@ -18,6 +18,7 @@ from pipeline import __version__
 from pipeline.model import Change, Silence, Verdict
 from pipeline.model.clock import Clock, system_clock
 from pipeline.model.errors import ConfigError
+from pipeline.processes import TaskSupervisor
 from pipeline.settings.url_template import fill, source_url
 from pipeline.settings.workloads import Workload
 from pipeline.storage.interface import Store
@@ -84,6 +85,7 @@ class Site:
         self.forms = Forms(secret or login.token or "")
         self.board = Board(sources.store, sources.clock, workloads=sources.workloads)
         self.stream = Stream(self.board)
+        self.tasks = TaskSupervisor()
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="dashboard")
         self._drawing = asyncio.Lock()
         self._looking = asyncio.Lock()
@@ -131,6 +133,7 @@ class Site:
                 sessions=self.login.sessions,
                 may_answer=person is not None and person.may_answer and self.sources.say is not None,
                 path=request.path,
+                problem=self.tasks.problem() if person and person.may_read else "",
                 version=self.board.snapshot.version,
                 now=self.sources.clock(),
                 **given,

@@ -101,9 +101,10 @@ PAGE = web.AppKey("top_functions", TopFunctionsPage)
 
 @routes.get("/metrics")
 async def show_metrics(request: web.Request) -> web.Response:
-    """Return the top functions for Prometheus."""
+    """Return the top functions and failures of background tasks for Prometheus."""
     site = site_of(request)
-    return web.Response(text=await site.read(request.app[PAGE].text, site))
+    functions = await site.read(request.app[PAGE].text, site)
+    return web.Response(text=functions + exposition(site.tasks.samples()))
 
 
 def _sample(top: TopFunction) -> Sample:

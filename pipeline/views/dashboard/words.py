@@ -11,6 +11,7 @@ from urllib.parse import quote
 from markupsafe import Markup, escape
 
 from pipeline.model import Candidate
+from pipeline.model.frames import name_parts
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.views.dashboard.item import STATES, Item
 from pipeline.views.report.explain import level
@@ -88,10 +89,10 @@ def breakable(name: str) -> Markup:
 
 def short_name(metric: str) -> tuple[str, str]:
     """Split a dotted name into its beginning, and the end that is most specific."""
-    if "/" in metric or "=" in metric or "." not in metric:
+    if "/" in metric or "=" in metric:
         return "", metric
-    parts = metric.rsplit(".", 2)
-    return (parts[0] + ".", ".".join(parts[1:])) if len(parts) == 3 else ("", metric)
+    end = ".".join(name_parts(metric)[-2:])
+    return metric.removesuffix(end), end
 
 
 def urlencode(text: object) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,8 @@ from pipeline.model import FloatArray, Scan, SeriesKey
 from pipeline.model.errors import ConfigError, InvalidMessage, file_errors
 from pipeline.settings.workloads import Workload
 from pipeline.storage.interface import RowQuery, SeriesQuery, Store
+from pipeline.views.report.ids import full_id
 from pipeline.views.report.windows import DrawnSeries, line_of, scan_windows
-
-_SHOWN = 5
 
 Known = Mapping[str, Workload]
 
@@ -65,16 +64,8 @@ def case_in_store(store: Store, prefix: str, known: Known) -> ReportedCase:
     entries = {
         row["id"]: entry_from_row(row) for row in store.rows(RowQuery("ledger", *every, id_prefix=prefix))
     }
-    events = {
-        row["id"]: decode_event(row["event"].encode())
-        for row in store.rows(RowQuery("regressions", *every, id_prefix=prefix))
-    }
-    for row in store.rows(RowQuery("updates", *every, id_prefix=prefix)):
-        for reported in store.rows(
-            RowQuery("regressions", row["service"], *every[1:], equal={"id": row["regression"]})
-        ):
-            events[row["id"]] = decode_event(reported["event"].encode())
-    key = _the_one(prefix, (*entries, *events), "neither the ledger nor the table of regressions has it")
+    events = events_with(store, prefix)
+    key = full_id(prefix, (*entries, *events), "neither the ledger nor the table of regressions has it")
     event = events.get(key)
     if event is None:
         return ReportedCase(entries[key], frame=_frame_of_entry(store, entries[key]))
@@ -84,6 +75,26 @@ def case_in_store(store: Store, prefix: str, known: Known) -> ReportedCase:
     )
     followed = tuple(decode_event(row["event"].encode()) for row in updates)
     return ReportedCase(entry, event, followed, _frame_of_entry(store, entry))
+
+
+def events_with(store: Store, prefix: str) -> dict[str, dict[str, Any]]:
+    """Return the events of regressions whose ids, or their updates' ids, have this beginning, by id.
+
+    Raises:
+        InvalidMessage: a stored event cannot be read.
+        StoreUnavailable: the store did not answer.
+    """
+    every = (None, fields.EARLIEST_S, fields.LATEST_S)
+    events = {
+        row["id"]: decode_event(row["event"].encode())
+        for row in store.rows(RowQuery("regressions", *every, id_prefix=prefix))
+    }
+    for row in store.rows(RowQuery("updates", *every, id_prefix=prefix)):
+        for reported in store.rows(
+            RowQuery("regressions", row["service"], *every[1:], equal={"id": row["regression"]})
+        ):
+            events[row["id"]] = decode_event(reported["event"].encode())
+    return events
 
 
 def frame_of(store: Store, service: str, series: SeriesKey) -> str:
@@ -129,7 +140,7 @@ def case_in_files(paths: Sequence[Path], prefix: str) -> ReportedCase:
             if "specversion" in raw:
                 events[entry.id] = raw
     hint = "ledgers hold what was dropped: for what was reported give the events file as well"
-    key = _the_one(prefix, entries, hint)
+    key = full_id(prefix, entries, hint)
     about = [updated for updated in updates if updated["data"].get("regression") == key]
     return ReportedCase(entries[key], events.get(key), tuple(about))
 
@@ -183,16 +194,6 @@ def _entry_of_event(event: Mapping[str, Any], known: Known) -> LedgerEntry:
     service, name = fields.text(data, "service"), workload.name
     scan = Scan(service, name, windows.start, windows.analysis_start, windows.analysis_end, windows.end, 0)
     return entry_from_json({**event, "data": {**data, "scan": windows_to_json(scan)}})
-
-
-def _the_one(prefix: str, ids: Iterable[str], hint: str) -> str:
-    unique = sorted(set(ids))
-    if not unique:
-        raise ConfigError(f"no candidate {prefix!r}: {hint}")
-    if len(unique) > 1:
-        more = f" and {len(unique) - _SHOWN} more" if len(unique) > _SHOWN else ""
-        raise ConfigError(f"{prefix!r} could be {', '.join(unique[:_SHOWN])}{more}: give more digits")
-    return unique[0]
 
 
 def _lines(paths: Sequence[Path]) -> Iterator[tuple[str, dict[str, Any]]]:

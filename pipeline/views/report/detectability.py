@@ -7,19 +7,28 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pipeline.analysis.detect.detectable import Look, ServiceTraffic, detectable_size, time_to_detect
+from pipeline.analysis.detect.detectable import (
+    Look,
+    ServiceTraffic,
+    busy_windows,
+    detectable_size,
+    time_to_detect,
+)
 from pipeline.analysis.detect.service_noise import with_shared_prior
 from pipeline.analysis.detect.share_normalisation import share_factor, with_share_factor
 from pipeline.analysis.detect.short_term import ScanConfig, WindowIndexes, baseline_start, normalised
 from pipeline.model import FloatArray, SeriesMatrix
 from pipeline.model.clock import to_iso
 from pipeline.model.errors import ConfigError
-from pipeline.model.units import DAY_S
+from pipeline.model.units import DAY_S, format_duration
 from pipeline.settings.workloads import Workload
 from pipeline.storage.interface import SeriesQuery, Store
 
-SIZES = (0.00005, 0.0005, 0.005, 0.05)
+SIZES = (0.00005, 0.0005, 0.005, 0.05, 0.5)
 """Shares of the service's CPU: the smallest that FBDetect reports, and steps of ten times."""
+
+IDLE_SHARE = 0.2
+"""Share of the analysis window that a service has to be silent for to count as idle."""
 
 QUANTILES = (("small", 0.1), ("typical", 0.5), ("large", 0.9))
 """Quantiles of the gCPU of the service's subroutines."""
@@ -50,13 +59,16 @@ def outlooks_of(
     end = math.floor(end / resolution) * resolution
     start = end - workload.span_s
     matrix = store.series(SeriesQuery("gcpu", service, start, end, resolution))
-    if not matrix.names or not matrix.totals.any():
+    if not matrix.samples.any():
         span = f"between {to_iso(start)[:16]} and {to_iso(end)[:16]} UTC"
-        raise ConfigError(f"--service {service}: no samples in the store {span}; --until names another time")
+        raise ConfigError(
+            f"--service {service}: no samples in the store {span}, in windows of "
+            f"{format_duration(resolution)}; --until names another time"
+        )
     columns = (workload.historical_s, workload.historical_s + workload.analysis_s, workload.span_s)
     windows = WindowIndexes(*(round(column / resolution) for column in columns))
     look = look_of(workload, windows)
-    traffic = ServiceTraffic(_rate(matrix), len(matrix.names))
+    traffic = _traffic(matrix, look, windows)
     level, dispersion, degrees_of_freedom = noise_of(matrix, windows)
     outlooks = []
     for name, quantile in QUANTILES:
@@ -71,6 +83,12 @@ def outlooks_of(
     return traffic, outlooks
 
 
+def sizes_of(workload: Workload) -> tuple[float, ...]:
+    """Return the sizes that a workload reports, whatever the traffic."""
+    least = workload.threshold.absolute or 0.0
+    return tuple(size for size in SIZES if size >= least)
+
+
 def look_of(workload: Workload, windows: WindowIndexes) -> Look:
     """Return the points that a scan of a workload compares: daily means if it only detects slow rises."""
     if set(workload.detectors) == {"long_term"}:
@@ -80,10 +98,15 @@ def look_of(workload: Workload, windows: WindowIndexes) -> Look:
     return Look(baseline_s, workload.analysis_s, workload.extended_s, workload.resolution_s)
 
 
-def _rate(matrix: SeriesMatrix) -> float:
-    """Return samples a second since the first ones, so that a young service does not seem smaller."""
+def _traffic(matrix: SeriesMatrix, look: Look, windows: WindowIndexes) -> ServiceTraffic:
+    """Return the traffic while the service works: one that is young or pauses does not seem smaller."""
+    resolution_s = matrix.resolution_s
+    busy = busy_windows(matrix.totals, max(round(IDLE_SHARE * look.analysis_s / resolution_s), 1))
     first = int(np.flatnonzero(matrix.totals)[0])
-    return float(matrix.totals[first:].sum() / (len(matrix.totals[first:]) * matrix.resolution_s))
+    busy[:first] = False
+    baseline = busy[windows.analysis - round(look.baseline_s / resolution_s) : windows.analysis]
+    rate = float(matrix.totals.sum() / (busy.sum() * resolution_s))
+    return ServiceTraffic(rate, len(matrix.names), baseline_busy=float(baseline.mean()))
 
 
 def noise_of(matrix: SeriesMatrix, windows: WindowIndexes) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -95,5 +118,7 @@ def noise_of(matrix: SeriesMatrix, windows: WindowIndexes) -> tuple[FloatArray, 
     chosen = (level > 0) & np.array([kind == "subroutine" for kind in matrix.kinds], dtype=np.bool_)
     if not chosen.any():
         chosen = level > 0
-    dispersion = np.maximum(series.variance / np.maximum(1 - level, 1e-6), 1.0)  # 1: as from sampling alone
+    with np.errstate(divide="ignore", invalid="ignore"):
+        dispersion = np.maximum(series.variance / (1 - level), 1.0)  # 1: as from sampling alone
+    dispersion[level > 1 - 1e-6] = 1.0  # what every sample holds has no noise of its own
     return level[chosen], dispersion[chosen], series.degrees_of_freedom[chosen]

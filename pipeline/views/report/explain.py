@@ -248,7 +248,7 @@ def _explanation(raw: Mapping[str, Any]) -> str:
 
 def _update(event: Mapping[str, Any], *, ratio: bool) -> str:
     data = event["data"]
-    what = _what(data) if event["type"] == UPDATED else "resolved"
+    what = update_words(data) if event["type"] == UPDATED else "resolved"
     share = f"{data['share_remaining']:.0%} of the change"
     time = str(data["change_time"])[:19].replace("T", " ")
     fix = "".join(
@@ -258,8 +258,8 @@ def _update(event: Mapping[str, Any], *, ratio: bool) -> str:
     return f"{what} since {time} UTC: {level(data['level'], ratio=ratio)}, {share}{fix}"
 
 
-def _what(data: Mapping[str, Any]) -> str:
-    """Write the content of an update: escalation, series that joined, or both."""
+def update_words(data: Mapping[str, Any]) -> str:
+    """Write what an update says of a regression: that it escalated, that series joined, or both."""
     joined = [str(series["metric"]) for series in data.get("joined") or []]
     size = data.get("joined_size", len(joined))
     more = f" and {size - 3} more" if size > 3 else ""

@@ -12,10 +12,11 @@ import numpy as np
 import plotly.graph_objects as go
 
 from pipeline.model import FloatArray
+from pipeline.model.frames import name_parts
 from pipeline.views.report.flame import Icicle
 from pipeline.views.report.windows import DrawnSeries, ScanWindows
 
-When = Literal["before", "after"]
+When = Literal["before", "after", "alone"]
 
 INK = "#1c2733"
 MUTED = "#5b6b7b"
@@ -34,6 +35,19 @@ DELTA_SCALE = [[0.0, "#2f6fb5"], [0.5, "#eef1f4"], [1.0, "#c8372d"]]
 
 SMALLEST_COLOUR_RANGE = 0.005
 """Smallest end of the scale: shifts of less than half a point of gCPU never look dramatic."""
+
+_HOVER = (
+    "<b>%{customdata[0]}</b><br>before %{customdata[1]}<br>after %{customdata[2]}%{customdata[3]}"
+    "<extra></extra>"
+)
+_HOVER_ALONE = "<b>%{customdata[0]}</b><br>%{customdata[2]}<extra></extra>"
+
+_SCALE_HEIGHT = 44
+_SCALE = {
+    **{"orientation": "h", "x": 0.5, "xanchor": "center", "y": 0.0, "yanchor": "top", "ypad": 6},
+    **{"len": 0.5, "thickness": 10, "ticksuffix": " pt"},
+}
+"""Scale of colours below a graph: beside it, the graph would be narrower than the one before the change."""
 
 _ROW_HEIGHT = 26
 _LONGEST_LABEL = 60
@@ -152,9 +166,9 @@ def lines_figure(times: FloatArray, traces: Sequence[Trace], *, change_time: flo
 
 
 def icicle_figure(tree: Icicle, service: str, subroutine: str, when: When) -> go.Figure:
-    """Draw a flame graph growing downwards, ``before`` or ``after``; the latter is coloured by the shift.
+    """Draw a flame graph growing downwards: ``before``, ``after``, coloured by the shift, or one ``alone``.
 
-    ``subroutine`` is marked wherever it stands.
+    ``subroutine`` is marked wherever it stands. Graphs before and after are equally wide.
     """
     values = tree.before if when == "before" else tree.after
     shown = [node for node in range(len(tree.paths)) if values[node] > 0 or node == 0]
@@ -183,14 +197,14 @@ def icicle_figure(tree: Icicle, service: str, subroutine: str, when: When) -> go
                 ]
                 for n in shown
             ],
-            hovertemplate="<b>%{customdata[0]}</b><br>before %{customdata[1]}<br>after %{customdata[2]}"
-            "%{customdata[3]}<extra></extra>",
+            hovertemplate=_HOVER_ALONE if when == "alone" else _HOVER,
         )
     )
     depth = max((len(tree.paths[node]) for node in shown), default=0) + 1
-    figure.update_layout(**_layout(height=max(180, min(900, depth * _ROW_HEIGHT + 60))))
+    scale = _SCALE_HEIGHT if when == "after" else 0
+    figure.update_layout(**_layout(height=max(180, min(900, depth * _ROW_HEIGHT + 60)) + scale))
     figure.update_layout(
-        margin={"l": 4, "r": 4, "t": 26, "b": 4}, uniformtext={"minsize": 11, "mode": "hide"}
+        margin={"l": 4, "r": 4, "t": 26, "b": 4 + scale}, uniformtext={"minsize": 11, "mode": "hide"}
     )
     return figure
 
@@ -208,7 +222,7 @@ def _colours(
         "color": [INK if mark else "#ffffff" for mark in marked],
         "width": [2.5 if mark else 1.0 for mark in marked],
     }
-    if when == "before":
+    if when != "after":
         return {"colors": [HIGHLIGHT if mark else NEUTRAL for mark in marked], "line": line}
     bound = colour_range(delta) * 100
     return {
@@ -217,7 +231,7 @@ def _colours(
         "cmin": -bound,
         "cmax": bound,
         "showscale": True,
-        "colorbar": {"title": {"text": "shift"}, "ticksuffix": " pt", "thickness": 12, "len": 0.9},
+        "colorbar": _SCALE,
         "line": line,
     }
 
@@ -303,7 +317,7 @@ def _escaped(text: str, longest: int) -> str:
 
 def _short(frame: str) -> str:
     """Return the end of a dotted name, its most specific part, where there is little room."""
-    return frame if "=" in frame or "/" in frame else ".".join(frame.rsplit(".", 2)[-2:])
+    return frame if "=" in frame or "/" in frame else ".".join(name_parts(frame)[-2:])
 
 
 def _percent(ratio: float) -> str:

@@ -84,8 +84,8 @@ class FrameShift:
 
     @property
     def delta(self) -> float:
-        """Return the change, as a ratio of the service."""
-        return self.after - self.before
+        """Return the change, as a ratio of the service; sums of shares are exact to twelve digits."""
+        return round(self.after - self.before, 12)
 
 
 def icicle(stacks: StackMatrix, dispersion: float | None = None) -> Icicle:
@@ -144,10 +144,12 @@ def inclusive_shares(stacks: StackMatrix) -> dict[str, FloatArray]:
 
 
 def _bounds(stacks: StackMatrix, shares: FloatArray, dispersion: float | None) -> FloatArray:
+    """Return differences within noise, the same for a path as for a table's frame with its shares."""
     if dispersion is None:
         return np.zeros(len(shares))
     totals = (stacks.total_before, stacks.total_after)
-    return Noise(totals, dispersion, len(shares)).bounds(shares)
+    elements = {name for frames in stacks.stacks for name in frames}
+    return Noise(totals, dispersion, len(elements) + 1).bounds(shares)
 
 
 def _shares(stacks: StackMatrix) -> FloatArray:

@@ -6,25 +6,27 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from pipeline.messages import fields
-from pipeline.messages.events import decode_event
 from pipeline.model import SeriesKey
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.settings.workloads import Workload
-from pipeline.storage.interface import RowQuery, SeriesQuery, StackQuery, Store
-from pipeline.views.report.case import frame_of
+from pipeline.storage.interface import SeriesQuery, StackQuery, Store
+from pipeline.views.report.case import events_with, frame_of
+from pipeline.views.report.ids import NOT_REPORTED, full_id, id_prefix
 from pipeline.views.report.page import ReportData
 from pipeline.views.report.windows import scan_windows
 
 
-def find_event(store: Store, event_id: str) -> dict[str, Any] | None:
-    """Return a regression's event by its id, None if there is no such one.
+def find_event(store: Store, text: str) -> dict[str, Any]:
+    """Return the event of the regression whose id, or an update's, begins with a text.
 
     Raises:
+        ConfigError: there is none, there are several, or it is no id.
         InvalidMessage: the stored event cannot be read.
         StoreUnavailable: the store did not answer.
     """
-    rows = store.rows(RowQuery("regressions", None, equal={"id": event_id}))
-    return decode_event(rows[0]["event"].encode()) if rows else None
+    prefix = id_prefix(text)
+    events = events_with(store, prefix)
+    return events[full_id(prefix, events, f"{NOT_REPORTED}: smidgen why {prefix}")]
 
 
 def gather(store: Store, event: Mapping[str, Any], workload: Workload) -> ReportData:

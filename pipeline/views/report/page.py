@@ -196,11 +196,16 @@ def _percent(ratio: float) -> str:
     return f"{_points(ratio).lstrip('+')} %"
 
 
+_RESIDUAL = 1e-10
+"""Difference of shares that sums of floating-point numbers leave."""
+
+
 def _points(ratio: float) -> str:
     """Write a share in percentage points: two decimals, or two significant digits below 0.05.
 
-    A regression may be as small as 0.005 points.
+    A regression may be as small as 0.005 points; what is far below it is a residual of sums, and nothing.
     """
+    ratio = ratio if abs(ratio) >= _RESIDUAL else 0.0
     return f"{ratio * 100:+.2f}" if abs(ratio) >= 0.0005 or not ratio else f"{ratio * 100:+.2g}"
 
 

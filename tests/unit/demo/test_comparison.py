@@ -7,7 +7,7 @@ import pytest
 from loadgen.demo.comparison import DemoDeployment, judge
 from loadgen.target.history import CommitKind
 from pipeline.messages.events import regression_event
-from pipeline.model import Change, Regression, Suspect
+from pipeline.model import Change, Decision, Dropped, Regression, Suspect
 from tests.support.builders import build_candidate
 
 RANK = "shop.search.Index.rank"
@@ -101,3 +101,30 @@ def test_dead_letters_fail_it() -> None:
     comparison = judge(DEPLOYED, [event()], RANK, dead_letters=["profiles: not JSON"])
 
     assert comparison.problems == ("1 dead letter, the first by profiles: not JSON",)
+
+
+@pytest.mark.parametrize(
+    ("dropped", "why"),
+    [
+        ([], f"{RANK} had no change point in any scan"),
+        (
+            [
+                (RANK, "threshold", 0.02, 0.03),
+                (RANK, "significance", 0.023, 0.01),
+                ("other", "silence", 0, 0),
+            ],
+            f"2 candidates of {RANK} dropped, 1 by threshold, 1 by significance; "
+            "the last by significance: 0.023 against 0.01",
+        ),
+    ],
+    ids=["no candidate", "dropped"],
+)
+def test_a_slow_commit_that_is_not_reported_has_its_reason(
+    dropped: list[tuple[str, str, float, float]], why: str
+) -> None:
+    lines = [
+        Dropped(build_candidate(metric), Decision(step, False, statistic, bound))
+        for metric, step, statistic, bound in dropped
+    ]
+    problems = judge(DEPLOYED, [], RANK, dropped=lines).problems
+    assert problems == (f"the slow commit {DEPLOYED[2].title!r} was not reported: {why}",)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipeline.model import Annotation, MetricKind
-from pipeline.model.frames import MAX_LABEL, cut_name, element, frame_elements, series_of
+from pipeline.model.frames import MAX_LABEL, cut_name, element, frame_elements, name_parts, series_of
 
 SPELT: list[tuple[MetricKind, str, str]] = [
     ("subroutine", "app.work", "app.work"),
@@ -73,3 +73,25 @@ def test_elements_of_frames(
     frames: list[str], annotations: list[Annotation], elements: list[tuple[str, ...]]
 ) -> None:
     assert frame_elements(frames, annotations) == elements
+
+
+@pytest.mark.parametrize(
+    ("name", "end"),
+    [
+        ("main.Map[...]", "main.Map[...]"),
+        ("shop.cart.Map[go.shape.int,go.shape.string]", "cart.Map[go.shape.int,go.shape.string]"),
+        ("shop.cart.(*Tree[...]).Walk", "(*Tree[...]).Walk"),
+        ("main.(*Server).Serve.func1", "Serve.func1"),
+        ("shop.<module>", "shop.<module>"),
+        ("a.b.c.d", "c.d"),
+        ("plain", "plain"),
+        ("std::map<a.b, c.d>::find", "std::map<a.b, c.d>::find"),
+        ("ns.operator>.call", "operator>.call"),
+        ("f...", "f..."),
+        ("", ""),
+    ],
+)
+def test_the_end_of_a_name_is_no_piece_of_a_bracket(name: str, end: str) -> None:
+    parts = name_parts(name)
+    assert ".".join(parts) == name
+    assert ".".join(parts[-2:]) == end

@@ -15,6 +15,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from pipeline.commands.doctor import ask_worker
 from pipeline.model.errors import BrokerUnavailable, ConfigError, StoreUnavailable
+from pipeline.processes import TaskSupervisor
 from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.interface import CountTable, Extents
 from pipeline.telemetry.metrics import METRICS, Sample, Telemetry, exposition
@@ -90,10 +91,30 @@ def test_a_call_that_hangs_is_a_reason_to_restart_and_a_store_that_is_away_is_no
         assert (await ready.json())["checks"] == {
             "worker": "ok",
             "aggregate: assignment": "ok",
+            "background tasks": "ok",
             "store": "the store at http://u:***@host does not answer",
         }
 
     ask(Health([stage], {"store": away}), test)
+
+
+def test_not_ready_while_a_background_task_fails() -> None:
+    async def broken() -> None:
+        raise ValueError("f(a) and f(b) must have different signs")
+
+    async def test(client: Client) -> None:
+        tasks.run("lag", broken)
+        await asyncio.sleep(0)
+        answer = await client.get("/ready")
+        checks = (await answer.json())["checks"]
+        assert (answer.status, checks["background tasks"][:17]) == (503, "lag: ValueError: ")
+        metrics = await (await client.get("/metrics")).text()
+        assert 'smidgen_task_failures_total{task="lag"} 1.0' in metrics
+        assert "smidgen_ready 0.0" in metrics
+        await tasks.close()
+
+    tasks = TaskSupervisor()
+    ask(Health([FakeStage()], {}, tasks=tasks), test)
 
 
 def test_not_ready_before_the_assignment_nor_while_stopping() -> None:

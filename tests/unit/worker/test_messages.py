@@ -190,7 +190,7 @@ FOLLOWED: dict[str, object] = {
             "updated",
             {"level": 0.0006, "share_remaining": 2.0, "grown": {"metric": "shop.total"}},
             [
-                "shop.total  shop  live has escalated",
+                "shop.total  shop  live update: escalated",
                 "  since 2026-01-31T12:00:00.000Z  0.0600% of CPU, 200% of the rise from 0.0500% to 0.0550%",
                 "  of      c0ffee",
                 "  id      1",
@@ -206,13 +206,30 @@ FOLLOWED: dict[str, object] = {
                 "metric_kind": "service",
             },
             [
-                "shop.total  shop  live has escalated",
+                "shop.total  shop  live update: escalated",
                 "  since 2026-01-31T12:00:00.000Z"
                 "  0.0006, 200% of the change from 0.0005 to 0.00055  by shop.cart",
                 "  of      c0ffee",
                 "  id      1",
             ],
             id="a member of its group has escalated",
+        ),
+        pytest.param(
+            "updated",
+            {
+                "level": 0.00055,
+                "share_remaining": 1.0,
+                "grown": None,
+                "joined": [{"metric": "shop.cart"}],
+                "joined_size": 1,
+            },
+            [
+                "shop.total  shop  live update: joined by shop.cart",
+                "  since 2026-01-31T12:00:00.000Z  0.0550% of CPU, as reported",
+                "  of      c0ffee",
+                "  id      1",
+            ],
+            id="a series has joined",
         ),
         pytest.param(
             "resolved",

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
+from pipeline.analysis.statistics.root import root_between
 from pipeline.model import BoolArray, FloatArray, SharedVariancePrior
 
 _NORMAL_QUARTILES = 1.349
@@ -143,14 +144,10 @@ def _spread(values: FloatArray) -> float:
 
 def _degrees_of_freedom(log_variance: float) -> float:
     """Return the degrees of freedom of a chi-squared variable whose logarithm has a variance."""
-    from scipy.optimize import brentq  # slow to import, and every worker imports this module
-
     if log_variance <= special.polygamma(1, _MOST_DEGREES / 2):
         return _MOST_DEGREES
-    if log_variance >= special.polygamma(1, 0.25):
-        return 0.5
-    half = brentq(lambda x: float(special.polygamma(1, x)) - log_variance, 0.25, _MOST_DEGREES / 2)
-    return 2.0 * float(half)
+    half = root_between(lambda x: float(special.polygamma(1, x)) - log_variance, 0.25, _MOST_DEGREES / 2)
+    return 0.5 if half is None else 2.0 * half
 
 
 def _f_quantile(numerator: FloatArray | float, denominator: float, probability: float) -> FloatArray:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
+from pipeline.model.units import format_duration
 from pipeline.views.dashboard.figures import figure_json
 from pipeline.views.dashboard.site import Finding, site_of
 from pipeline.views.dashboard.throughput import MOST_READ, SPANS, draw_throughput, read_throughput
@@ -88,7 +89,8 @@ async def show_throughput(request: web.Request) -> web.Response:
 
     text = await site.draw(draw)
     if text is None:
-        raise web.HTTPNotFound(reason="nothing was counted in this span")
+        width = format_duration(SPANS[span][1])
+        raise web.HTTPNotFound(reason=f"no {width} with samples are complete yet in this span")
     return web.Response(text=text, content_type="application/json")
 
 

@@ -24,6 +24,7 @@ from pipeline.views.dashboard.session import own_path
 from pipeline.views.dashboard.site import Site, site_of
 from pipeline.views.dashboard.verdicts import verdicts_of
 from pipeline.views.report.explain import explain
+from pipeline.views.report.ids import NOT_REPORTED, full_id, id_prefix
 from pipeline.views.report.page import described
 from pipeline.views.report.parts import parts_of
 from pipeline.views.report.windows import scan_windows
@@ -97,15 +98,18 @@ async def say(site: Site, chosen: Sequence[str], author: str, said: Mapping[str,
 
 
 def item_named(site: Site, key: str) -> Item:
-    """Return a regression by its id.
+    """Return a regression by its id, or by the beginning of it.
 
     Raises:
-        HTTPNotFound: there is no such one.
+        HTTPNotFound: there is no such one, or there are several.
     """
-    item = site.board.snapshot.by_id.get(key)
-    if item is None:
-        raise web.HTTPNotFound(reason="no such regression")
-    return item
+    by_id = site.board.snapshot.by_id
+    if key in by_id:
+        return by_id[key]
+    try:
+        return by_id[full_id(id_prefix(key), by_id, NOT_REPORTED)]
+    except ConfigError as error:
+        raise web.HTTPNotFound(reason=str(error)) from None
 
 
 async def item_found(site: Site, key: str) -> Item:
@@ -119,6 +123,8 @@ async def show_one(request: web.Request) -> web.Response:
     """Show one regression; its series and flame graphs are loaded afterwards."""
     site = site_of(request)
     item = await item_found(site, request.match_info["id"])
+    if item.id != request.match_info["id"]:
+        raise web.HTTPFound(f"/regressions/{item.id}")
     event, updates = await site.read(read_course, site, item)
     shown = described(event)
     snapshot = site.board.snapshot

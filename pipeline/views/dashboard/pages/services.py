@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from aiohttp import web
 
+from pipeline.files.listing import listed
 from pipeline.messages.fields import EARLIEST_S, LATEST_S
 from pipeline.messages.ledger import LedgerEntry, entry_from_row
 from pipeline.model.errors import ConfigError
@@ -23,9 +24,10 @@ from pipeline.views.dashboard.item import OPEN
 from pipeline.views.dashboard.service_state import ServiceState
 from pipeline.views.dashboard.site import Site, site_of
 from pipeline.views.report.case import series_of
-from pipeline.views.report.detectability import outlooks_of
+from pipeline.views.report.detectability import outlooks_of, sizes_of
 from pipeline.views.report.explain import explain
 from pipeline.views.report.figures import series_figure
+from pipeline.views.report.ids import full_id, id_prefix
 from pipeline.views.report.windows import windows_of
 
 routes = web.RouteTableDef()
@@ -97,7 +99,7 @@ async def show_one(request: web.Request) -> web.Response:
     step = request.query.get("step", "")
     rows, scans = await site.read(_read_day, site, state.name, start)
     steps = [row["step"] for row in rows]
-    dropped = [row for row in rows if row["step"] and step in ("", row["step"])]
+    dropped = _once([row for row in rows if row["step"] and step in ("", row["step"])])
     items = [item for item in site.board.snapshot.items if item.service == state.name]
     return site.render(
         request,
@@ -109,7 +111,7 @@ async def show_one(request: web.Request) -> web.Response:
         before=_date(start - DAY_S),
         after=_date(start + DAY_S),
         scans=len(scans),
-        scanned=sum(row["series"] for row in scans),
+        most_series=max((row["series"] for row in scans), default=0),
         candidates=len(rows),
         reported=steps.count(""),
         funnel=funnel_of(steps),
@@ -133,7 +135,13 @@ async def show_detectable(request: web.Request) -> web.Response:
     except ConfigError as error:
         return site.render(request, "detectable.html", traffic=None, outlooks=[], note=str(error))
     return site.render(
-        request, "detectable.html", traffic=traffic, outlooks=outlooks, workload=workload, note=""
+        request,
+        "detectable.html",
+        traffic=traffic,
+        outlooks=outlooks,
+        sizes=sizes_of(workload),
+        workload=workload,
+        note="",
     )
 
 
@@ -181,7 +189,17 @@ def _service(site: Site, name: str) -> ServiceState:
     for state in site.board.snapshot.services:
         if state.name == name:
             return state
-    raise web.HTTPNotFound(reason="no such service")
+    names = listed([state.name for state in site.board.snapshot.services], name)
+    raise web.HTTPNotFound(reason=f"no service {name[:100]!r} has sent anything; there are: {names}")
+
+
+def _once(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the first row of each series that a step dropped in scans of a workload, and their number."""
+    shown: dict[tuple[str, ...], dict[str, Any]] = {}
+    for row in rows:
+        key = (row["workload"], row["metric_kind"], row["metric"], row["step"])
+        shown.setdefault(key, {**row, "scans": 0})["scans"] += 1
+    return list(shown.values())
 
 
 def _read_day(site: Site, service: str, start: float) -> tuple[list[Any], list[Any]]:
@@ -191,10 +209,12 @@ def _read_day(site: Site, service: str, start: float) -> tuple[list[Any], list[A
 
 
 def _read_entry(site: Site, service: str, key: str) -> LedgerEntry:
-    rows = site.store.rows(RowQuery("ledger", service, equal={"id": key}))
-    if not rows:
-        raise web.HTTPNotFound(reason="no such candidate in the ledger")
-    return entry_from_row(rows[-1])
+    try:
+        prefix = id_prefix(key)
+        rows = {row["id"]: row for row in site.store.rows(RowQuery("ledger", service, id_prefix=prefix))}
+        return entry_from_row(rows[full_id(prefix, rows, f"the ledger of {service} has no such candidate")])
+    except ConfigError as error:
+        raise web.HTTPNotFound(reason=str(error)) from None
 
 
 def _date(epoch_s: float) -> date:

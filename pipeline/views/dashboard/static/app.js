@@ -73,7 +73,8 @@ async function fetchFigure(element, url) {
   if (!answer.ok) {
     if (drawn.delete(element)) Plotly.purge(element);
     wait.textContent = "";
-    element.append(answer.status === 404 ? "There are no data of this span any more" : `The series cannot be drawn (${answer.status})`);
+    const { error } = await answer.json().catch(() => ({}));
+    element.append(`Nothing to draw: ${error || `the answer was ${answer.status}`}`);
     element.dataset.drawn = "no";
     return;
   }

@@ -57,7 +57,7 @@ class Bench:
             self.receivers,
             self.intake,
             self.counts.metrics,
-            lambda: not self.outbox.has_room(1, 0),
+            lambda: "" if self.outbox.has_room(1, 0) else "the buffer is full",
             clock=lambda: self.now,
         )
         server = TestServer(app)

@@ -18,6 +18,7 @@ from agents.gateway.scrape import Scraper, wait_s
 from agents.gateway.targets import ScrapeTarget, load_targets
 from pipeline.messages.measurements import decode_profile
 from pipeline.model.errors import ConfigError
+from pipeline.processes import TaskSupervisor
 from tests.support.gateway_requests import pprof
 from tests.unit.agents.gateway.support import NOW, Bench, stacks_of
 
@@ -83,6 +84,26 @@ def fetched_of(bench: Bench, status: int, body: bytes) -> None:
             await fetched(bench, target(str(server.make_url("/debug/pprof/profile"))))
 
     asyncio.run(main())
+
+
+async def test_an_unforeseen_error_does_not_end_the_fetching(monkeypatch: pytest.MonkeyPatch) -> None:
+    fetches: list[ScrapeTarget] = []
+
+    async def fetch(_scraper: Scraper, wanted: ScrapeTarget) -> None:
+        fetches.append(wanted)
+        if len(fetches) == 1:
+            raise ValueError("a bug")
+        await asyncio.sleep(0.01)
+
+    monkeypatch.setattr(Scraper, "_fetch", fetch)
+    bench, tasks, wanted = Bench(), TaskSupervisor(first_pause_s=0.01), target("http://127.0.0.1:1/", 0.01)
+    scraper = Scraper(bench.intake, clock=lambda: bench.now, tasks=tasks)
+    scraper.follow([wanted])
+    async with asyncio.timeout(60):
+        while len(fetches) < 3:
+            await asyncio.sleep(0.01)
+    assert tasks.problem() == "scrape shop: ValueError: a bug"
+    await scraper.close()
 
 
 def test_a_profile_is_fetched() -> None:

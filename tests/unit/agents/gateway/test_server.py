@@ -55,7 +55,7 @@ def test_equal_files_of_two_addresses_are_two() -> None:
 
 async def test_a_client_that_ends_amid_its_body_costs_a_line(caplog: pytest.LogCaptureFixture) -> None:
     bench = Bench()
-    app = make_app(RECEIVERS, bench.intake, list, bool, clock=lambda: NOW)
+    app = make_app(RECEIVERS, bench.intake, list, str, clock=lambda: NOW)
     async with listening(app, "127.0.0.1", 0) as address, asyncio.timeout(60):
         _, writer = await asyncio.open_connection("127.0.0.1", int(address.rpartition(":")[2]))
         writer.write(f"POST {UPLOAD} HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nmain".encode())

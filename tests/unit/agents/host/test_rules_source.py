@@ -18,6 +18,7 @@ from click.testing import CliRunner
 
 from agents.gateway.rate_plan import Need, plan_rate
 from agents.host.fleet import FleetClient, ServiceDemand
+from agents.host.fleet.rules import HostRules
 from agents.host.fleet.status import SILENT_S
 from agents.host.numbers import AgentState
 from agents.host.rules_file import HostConfig, parse_fleet_config
@@ -85,6 +86,22 @@ def test_other_rules_are_followed_and_statuses_sent(tmp_path: Path) -> None:
     assert heard.status == status_of("web-1", bench.fleet.rules.version, STATE)
     assert (heard.status.published, heard.status.dropped, heard.status.waiting) == (5, 2, 1)
     assert len(heard.status.rates_hz) == 50
+
+
+def test_an_unforeseen_error_does_not_end_the_following(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench, errors, rules = fleet_of(tmp_path), [ValueError("a bug")], FleetClient.rules
+
+    def fail_once(client: FleetClient, version: str) -> HostRules | None:
+        if errors:
+            raise errors.pop(0)
+        return rules(client, version)
+
+    monkeypatch.setattr(FleetClient, "rules", fail_once)
+    with served(bench.app) as url, following(url) as (source, configs):
+        wait_for(lambda: services(configs) == ["a"])
+        assert source.tasks.problem() == "fleet rules: ValueError: a bug"
 
 
 def test_planned_rates_come_with_the_answer_to_a_status(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 from agents.host.bursts import BURST_HZ, BurstSampler
 from agents.host.discovery import MatchedProcess
 from agents.host.parts import Part
-from agents.host.process_sampling import SamplingSettings
+from agents.host.process_sampling import ProcessSampling, SamplingSettings
 from agents.host.rules import How, Identity, SamplingTarget
 from agents.host.samplings import Samplings
 from agents.profiles.formats.collapsed import parse_collapsed
@@ -145,6 +145,21 @@ def test_what_cannot_be_sampled_is_tried_less_and_less_often_and_reported_once(
     assert "2 of the processes: not permitted" in caplog.text
     fixture.follow(present=frozenset())
     assert fixture.samplings.failures() == {}
+
+
+def test_an_unforeseen_error_of_a_sampling_is_its_failure(
+    fixture: Fixture, pid: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: ProcessSampling) -> bool:
+        raise ValueError("a bug")
+
+    monkeypatch.setattr(ProcessSampling, "_sample_at_one_rate", fail)
+    fixture.follow(found(pid), now=0.0)
+    while any(not sampling.ended for sampling in fixture.samplings.running):
+        time.sleep(0.01)
+    fixture.follow(found(pid), now=0.0)
+    assert fixture.samplings.failures() == {"ValueError: a bug": 1}
+    assert fixture.samplings.waiting(1.0) == {found(pid).key}
 
 
 def test_a_process_that_has_ended_is_nothing_to_report(fixture: Fixture) -> None:

@@ -21,6 +21,7 @@ import smidgen.inprocess as smidgen_sampler
 from agents.inprocess.control import _process
 from agents.inprocess.marks import sampling
 from agents.inprocess.sampling import LARGEST_GAP_S, SamplerThread
+from agents.inprocess.switching import SwitchInterval
 from tests.support.paths import ROOT
 
 RATE_HZ = 200.0
@@ -239,18 +240,28 @@ def test_what_is_wrong_costs_one_line(options: dict[str, Any], caplog: pytest.Lo
     assert not sampling.on
 
 
-def test_a_sampler_that_fails_ends_with_one_line(
+def test_a_sampler_that_fails_starts_again_and_costs_a_line_each_time(
     taken: Taken, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def fail(_self: SamplerThread, _switching: object) -> None:
-        raise MemoryError("no room")
+    errors, sample_once = [MemoryError("no room"), MemoryError("still no room")], SamplerThread._sample
+    sampled: list[SamplerThread] = []
+
+    def fail_twice(self: SamplerThread, switching: SwitchInterval) -> None:
+        if errors:
+            raise errors.pop(0)
+        sample_once(self, switching)
+        sampled.append(self)
 
     before = sys.getswitchinterval()
-    monkeypatch.setattr(SamplerThread, "_sample", fail)
+    monkeypatch.setattr(SamplerThread, "_sample", fail_twice)
+    monkeypatch.setattr("agents.inprocess.sampling.FIRST_PAUSE_S", 0.01)
     sample(taken)
-    run_threads([often], until=lambda: caplog.messages)
+    run_threads([often], until=lambda: sampled)
     smidgen_sampler.stop(WAIT_S)
-    assert caplog.messages == ["sampling has ended: MemoryError: no room"]
+    assert caplog.messages == [
+        "sampling failed, and starts again in 0 s: MemoryError: no room",
+        "sampling failed, and starts again in 0 s: MemoryError: still no room",
+    ]
     assert sys.getswitchinterval() == before
 
 

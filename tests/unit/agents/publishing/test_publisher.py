@@ -19,6 +19,7 @@ class FakeBroker:
 
     def __init__(self, *, up: bool = True) -> None:
         self.up = up
+        self.errors: list[BaseException] = []
         self.silent = False
         self.received: list[str] = []
         self.attempts = 0
@@ -36,6 +37,8 @@ class FakeBroker:
         self._attempted()
         if not self.up:
             raise BrokerUnavailable("broker test: went away")
+        if self.errors:
+            raise self.errors.pop(0)
         if message.key == "refused":
             raise InvalidMessage("too large")
         with self._changed:
@@ -122,6 +125,17 @@ def test_closing_does_not_wait_for_a_silent_broker() -> None:
     publisher = start(broker)
     offer(publisher, "a")
     assert publisher.close(timeout_s=0.05).unsent == Tally(1, 10)
+
+
+@pytest.mark.parametrize("error", [TypeError("a bug"), asyncio.CancelledError()], ids=repr)
+def test_an_unforeseen_error_neither_ends_the_publisher_nor_loses_a_message(error: BaseException) -> None:
+    broker = FakeBroker()
+    broker.errors = [error]
+    publisher = start(broker)
+    offer(publisher, *"abc")
+    broker.wait(lambda: broker.received == list("abc"))
+    assert publisher.tasks.problem().startswith("publisher: ")
+    assert publisher.close(timeout_s=60).published == Tally(3, 30)
 
 
 def test_a_refused_message_is_counted_and_the_next_one_published() -> None:

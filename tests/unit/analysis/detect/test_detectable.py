@@ -7,11 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pipeline.analysis.detect.detectable import (
     DetectableConfig,
     Look,
     ServiceTraffic,
+    busy_windows,
     detectable_size,
     samples_to_detect,
     significant_root,
@@ -118,3 +121,33 @@ def test_samples_grow_with_the_square_of_what_is_to_be_seen() -> None:
     ]
     assert rates[1] / rates[0] == pytest.approx(4, rel=0.03)  # Appendix A.2, expression 7
     assert samples_to_detect(0.1, 0.001, 0.0, TRAFFIC, LOOK) is None
+
+
+@pytest.mark.parametrize(
+    ("rates", "busy"),
+    [
+        ([50] * 20, [1] * 20),
+        ([50, 50, *[0] * 10, *[50] * 8], [1, 1, *[0] * 10, *[1] * 8]),
+        ([50, 0] * 10, [1] * 20),  # shorter than an idle run: such as one profile every other window
+        ([0] * 12 + [50] * 8, [0] * 12 + [1] * 8),
+        ([1, *[0] * 12, 1, *[0] * 6], [1] * 20),  # so few samples leave such gaps
+        ([50, *[0] * 19], [1, *[0] * 19]),
+    ],
+    ids=["steady", "a pause", "every other", "young", "hardly a sample", "gone"],
+)
+def test_a_service_is_idle_in_long_gaps_that_its_traffic_makes_improbable(
+    rates: list[int], busy: list[int]
+) -> None:
+    assert busy_windows(np.array(rates, dtype=np.float64), 4).tolist() == [bool(window) for window in busy]
+
+
+NUMBERS = st.one_of(st.sampled_from([0.0, 1e-12, 1.0, 1e9, math.nan, math.inf]), st.floats(0, 1e12))
+
+
+@given(NUMBERS, st.integers(0, 10**9), NUMBERS, NUMBERS, NUMBERS)
+def test_whatever_the_numbers_there_is_a_size_or_none(
+    rate: float, series: int, dispersion: float, degrees: float, gcpu: float
+) -> None:
+    traffic = ServiceTraffic(rate, series, max(dispersion, 1.0), degrees)
+    size = detectable_size(gcpu, LOOK.longest_s, traffic, LOOK)
+    assert 0 <= size <= 1 or size == math.inf

@@ -143,6 +143,7 @@ def test_a_message_has_the_work_and_leads_to_its_page() -> None:
     [
         (of("not enough"), "is not decided by 8 trials: cpu, and 1 more"),
         (of("not enough", complete=False, trials=3), "did not end: 3 trials of 8, and none for a day"),
+        (of("not enough", complete=False, trials=9), "did not end: 9 trials, and none for a day"),
         (of("not enough", metrics=[], trials=1), "has nothing to compare in 1 trial"),
         (of("pass", revision=2), "is within its thresholds (revision 2)"),
         (

@@ -9,6 +9,7 @@ import pytest
 from scipy.sparse import csr_array, vstack
 
 from pipeline.model import SeriesKey, StrataMatrix, Stratum
+from pipeline.model.units import HOUR_S
 from pipeline.releases.gcpu import Decided, GcpuCompareConfig, Samples, collect, decide, match, measure
 from tests.unit.releases.gcpu.pairs import RISEN, SERIES, Pair, draw
 
@@ -247,3 +248,56 @@ def test_a_series_that_all_samples_hold_cannot_rise() -> None:
     assert not found.tested[-1]
     assert found.state[-1] == "steady"
     assert found.state[:-1] == decided(samples).state
+
+
+@pytest.mark.parametrize(
+    ("hosts", "running", "evidence"),
+    [
+        (("a", "a"), ("1", "12", "2"), "one_after_the_other"),
+        (("a", "a"), ("1", "12", "12", "2"), "one_after_the_other"),
+        (("a", "a"), ("12",), "one_after_the_other"),
+        (("a", "a"), ("12", "12", "12", "12"), "side_by_side"),
+        (("a", "b"), ("1", "12", "12", "2"), "side_by_side"),
+        (("a", "b"), ("12",), "side_by_side"),
+        (("", ""), ("12", "12"), "side_by_side"),
+        (("a", "b"), ("1", "1", "2", "2"), "one_after_the_other"),
+    ],
+    ids=[
+        "a handover",
+        "within two blocks",
+        "within the only one",
+        "two processes of a host",
+        "rollout",
+        "canary of a block",
+        "hosts unknown",
+        "apart",
+    ],
+)
+def test_a_handover_on_one_host_is_not_side_by_side(
+    hosts: tuple[str, str], running: tuple[str, ...], evidence: str
+) -> None:
+    parts = []
+    for block, releases in enumerate(running):
+        strata = tuple(
+            sorted(Stratum.of({}, host=hosts[int(name) - 1], release=f"v{name}") for name in releases)
+        )
+        counts = np.full((2, len(strata)), 50.0)
+        parts.append(StrataMatrix(block * HOUR_S, HOUR_S, strata, 2 * counts[:1].T, SERIES[:2], counts))
+    samples = collect(parts)
+    assert samples is not None
+    matched = match(samples, "v1", "v2")
+    assert matched is not None
+    assert matched.evidence == evidence
+
+
+@pytest.mark.parametrize("samples", [1, 3, 10])
+@pytest.mark.parametrize("blocks", [1, 2])
+@pytest.mark.parametrize("apart", [False, True])
+def test_whatever_was_sampled_bounds_are_those_of_a_share(samples: int, blocks: int, apart: bool) -> None:
+    if apart and blocks == 1:
+        return
+    pair = Pair(baseline=("west",), candidate=("west",), blocks=blocks, samples=samples, apart=apart)
+    found = decided(draw(pair, 1), GcpuCompareConfig())
+    assert (found.lower >= -found.baseline - 1e-9).all()
+    assert (found.upper <= 1 - found.baseline + 1e-9).all()
+    assert ((found.lower <= 1e-9) & (found.upper >= -1e-9)).all()

@@ -23,6 +23,7 @@ from pipeline.stages.gather.reported import Answered
 from pipeline.storage.arrays import ArrayStore
 from pipeline.views.dashboard import Login
 from pipeline.views.dashboard.openapi import DOCUMENT
+from pipeline.views.report.ids import NOT_REPORTED
 from tests.unit.views.dashboard.conftest import PROXIED, TOKEN, Client, Serve, listed
 
 
@@ -263,3 +264,28 @@ async def test_top_functions_are_shown_to_programs_with_a_token(serve: Serve) ->
         assert len(shown) == 20
         assert all(line.startswith("smidgen_top_function_gcpu{function=") for line in shown)
         assert all(',release="",service="search"} 0.' in line for line in shown)
+
+
+async def test_the_first_digits_of_an_id_lead_to_its_page(serve: Serve) -> None:
+    async with serve(PROXIED) as client:
+        key = (await listed(client))[0]["id"]
+        answer = await client.get(f"/regressions/{key[:9].upper()}", headers=TOKEN, allow_redirects=False)
+        assert (answer.status, answer.headers["Location"]) == (302, f"/regressions/{key}")
+        assert (await client.get(f"/api/v1/regressions/{key[:9]}", headers=TOKEN)).status == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("/regressions/0123456789", f"no candidate '0123456789': {NOT_REPORTED}"),
+        ("/regressions/nothing", "'nothing' is no id: at least six digits of 0-9 and a-f"),
+        ("/services/nothing", "no service 'nothing' has sent anything; there are: "),
+    ],
+)
+async def test_what_is_not_there_is_named_with_what_there_is(serve: Serve, path: str, reason: str) -> None:
+    async with serve(PROXIED) as client:
+        page = await client.get(path, headers={**TOKEN, "Accept": "text/html"})
+        assert page.status == 404
+        assert reason.lower() in unescape(await page.text()).lower()
+        data = await client.get(path, headers={**TOKEN, "Accept": "application/json"})
+        assert (await data.json())["error"].startswith(reason)

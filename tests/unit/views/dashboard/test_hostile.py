@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import threading
 from contextlib import suppress
 from html import unescape
 from typing import Any
@@ -21,8 +22,9 @@ from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.interface import RowQuery
 from pipeline.views.dashboard import Login, Sources, app, create_app
 from pipeline.views.dashboard.access import Forms, Person
+from pipeline.views.dashboard.board import Board
 from pipeline.views.dashboard.query import MOST_A_PAGE
-from pipeline.views.dashboard.site import Site
+from pipeline.views.dashboard.site import SITE, Site
 from pipeline.views.dashboard.words import breakable, urlencode
 from tests.support.builders import build_profile
 from tests.support.open_faults import open_fault
@@ -220,6 +222,36 @@ async def test_whoever_asks_often_whether_it_is_ready_asks_the_store_once(
         assert (await client.get("/ready")).status == 503
         store.down = False
         assert (await client.get("/ready")).status == 200
+
+
+async def test_an_error_in_the_refresh_is_shown_and_does_not_end_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refresh(board: Board) -> None:
+        rounds.append(board)
+        if len(rounds) in {2, 3}:  # the first is that of the start
+            raise ValueError("f(a) and f(b) must have different signs")
+        held.wait(60)
+
+    rounds: list[Board] = []
+    held = threading.Event()
+    held.set()
+    monkeypatch.setattr(Board, "refresh", refresh)
+    application = create_app(Sources(ArrayStore()), refresh_s=0.01)
+    async with TestClient(TestServer(application)) as client:
+        held.clear()
+        while len(rounds) < 4:
+            await asyncio.sleep(0.01)
+        answer = await client.get("/ready")
+        assert answer.status == 503
+        problem = "refresh: ValueError: f(a) and f(b) must have different signs (2 times in a row)"
+        assert (await answer.json())["checks"] == {"store": "ok", "background tasks": problem}
+        assert problem in unescape(await (await client.get("/regressions")).text())
+        metrics = await (await client.get("/metrics")).text()
+        assert 'smidgen_task_failures_total{task="refresh"} 2.0' in metrics
+        held.set()
+        while application[SITE].tasks.problem():
+            await asyncio.sleep(0.01)
+        assert (await client.get("/ready")).status == 200
+        assert "out of date" not in await (await client.get("/regressions")).text()
 
 
 @open_fault("44.15", "direction overrides and invisible characters of names stand on pages as they are")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,14 +12,15 @@ from pipeline.storage.arrays import ArrayStore
 from pipeline.storage.interface import RowQuery
 from pipeline.views.dashboard import Login, Sources
 from pipeline.views.dashboard.board import Snapshot
-from pipeline.views.dashboard.figures import MOST_POINTS, SPANS, span_of
+from pipeline.views.dashboard.figures import MOST_POINTS, SPANS, _arrange_names, span_of
 from pipeline.views.dashboard.flames import annotated, within
 from pipeline.views.dashboard.pages.explorer import SampleSender, senders_of
-from pipeline.views.dashboard.pages.services import funnel_of, read_day
+from pipeline.views.dashboard.pages.services import _once, funnel_of, read_day
 from pipeline.views.dashboard.selection import read_view
 from pipeline.views.dashboard.service_state import service_state
 from pipeline.views.dashboard.site import Site
-from pipeline.views.report.windows import ScanWindows
+from pipeline.views.report.figures import series_figure
+from pipeline.views.report.windows import DrawnSeries, ScanWindows
 from tests.support.looked_into import WEEKLY
 from tests.unit.views.dashboard.test_query import DAY_S, NOW
 
@@ -127,3 +129,44 @@ async def test_a_regression_that_is_newer_than_the_snapshot_is_looked_for(
     moment[0] += 1.0
     both = await asyncio.gather(site.find(event), site.find(event))
     assert all(both), "the second waits for the first"
+
+
+def test_a_candidate_of_many_scans_is_one_line() -> None:
+    def row(metric: str, step: str, time: float) -> dict[str, Any]:
+        return {"workload": "live", "metric_kind": "subroutine", "metric": metric, "step": step, "time": time}
+
+    rows = [
+        row("a", "went_away", 3),
+        row("a", "went_away", 2),
+        row("b", "went_away", 2),
+        row("a", "threshold", 1),
+        row("a", "went_away", 1),
+    ]
+    assert [(line["metric"], line["step"], line["time"], line["scans"]) for line in _once(rows)] == [
+        ("a", "went_away", 3, 3),
+        ("b", "went_away", 2, 1),
+        ("a", "threshold", 1, 1),
+    ]
+
+
+CHANGE: dict[str, str | None] = {"change point": None}
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "names"),
+    [
+        (
+            NOW - 5 * DAY_S,
+            NOW,
+            {"historical": "left", "analysis": "left", "extended": "left", "change point": None},
+        ),
+        (NOW - 91 * DAY_S, NOW, {"change point": "right"}),
+        (NOW - DAY_S, NOW + 60 * DAY_S, {"change point": "left"}),
+    ],
+    ids=["scan", "a quarter before", "two months after"],
+)
+def test_names_of_windows_do_not_pile_up(start: float, end: float, names: dict[str, str | None]) -> None:
+    line = DrawnSeries(np.array([start, end]), np.array([0.1, 0.2]), ratio=True)
+    figure = series_figure(line, WINDOWS, NOW - DAY_S / 2, 0.1, 0.2)
+    _arrange_names(figure, WINDOWS, start, end)
+    assert {note.text: note.xanchor for note in figure.layout.annotations} == names

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from pipeline.model import StackMatrix
+from pipeline.views.report.figures import icicle_figure
 from pipeline.views.report.flame import (
     SMALLEST_SHARE,
     TRUNK_SHARE,
@@ -14,6 +15,7 @@ from pipeline.views.report.flame import (
     inclusive_shares,
     largest_shifts,
 )
+from pipeline.views.report.page import _points
 from tests.support.builders import build_stacks
 
 STACKS = build_stacks(
@@ -122,3 +124,37 @@ def test_shares_are_the_sums_over_stacks_that_hold_an_element() -> None:
         held = np.array([stack[: len(path)] == path for stack in stacks])
         assert (one, other) == pytest.approx((before[held].sum() / 4000, after[held].sum() / 5000))
     assert len(tree.paths) > 20
+
+
+def test_the_residual_of_sums_is_no_shift() -> None:
+    stacks = build_stacks({f"main->f{n}": (0.1 * n, 0.3 * n) for n in range(1, 9)})
+    shift = next(shift for shift in largest_shifts(stacks, 20) if shift.subroutine == "main")
+    assert shift.delta == 0
+
+
+@pytest.mark.parametrize(
+    ("ratio", "points"),
+    [(2.2e-16, "+0.00"), (-1e-12, "+0.00"), (5e-7, "+5e-05"), (5e-5, "+0.005"), (0.01, "+1.00")],
+)
+def test_points_have_a_sane_range(ratio: float, points: str) -> None:
+    assert _points(ratio) == points
+
+
+def test_a_frame_of_one_path_is_within_noise_in_graph_and_table() -> None:
+    rows = {f"main->f{n}": (20 + n, 20 + n + (12 if n == 3 else 0)) for n in range(40)}
+    stacks = build_stacks(rows)
+    tree = icicle(stacks, 1.0)
+    noise = {path[-1]: float(tree.noise[node]) for node, path in enumerate(tree.paths) if path}
+    for shift in largest_shifts(stacks, 50, 1.0):
+        if shift.subroutine in noise:
+            assert shift.noise == pytest.approx(noise[shift.subroutine])
+
+
+def test_graphs_before_and_after_are_equally_wide_and_one_alone_has_no_shift() -> None:
+    tree = icicle(build_stacks({"a": (10, 40), "b": (90, 60)}))
+    before, after, alone = (icicle_figure(tree, "shop", "a", when) for when in ("before", "after", "alone"))
+    assert (before.layout.margin.l, before.layout.margin.r) == (after.layout.margin.l, after.layout.margin.r)
+    assert after.data[0].marker.colorbar.orientation == "h"
+    assert alone.data[0].marker.colorbar.orientation is None
+    assert "before" not in alone.data[0].hovertemplate
+    assert all(isinstance(colour, str) for colour in alone.data[0].marker.colors)

@@ -59,7 +59,8 @@ def test_what_explains_a_regression_is_on_its_page(live: Workload) -> None:
     one = SetupExplanation("cache.<b>hits", CHANGE, 0.95, 0.81, -0.67, 1.02)
     shown = page(replace(regression(candidate()), explanations=(one,)), live)
     assert "Likely explanation: the set-up metric <code>cache.&lt;b&gt;hits</code>" in shown
-    assert '<td class="num">0.95</td><td class="num">0.81</td>' in shown
+    assert 'data-label="before">0.95</td>' in shown
+    assert 'data-label="after">0.81</td>' in shown
     assert "Likely explanation" not in page(regression(candidate()), live)
 
 

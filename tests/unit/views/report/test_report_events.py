@@ -13,6 +13,7 @@ from pipeline.model import Scan
 from pipeline.model.errors import InvalidMessage
 from pipeline.settings.workloads import Workload
 from pipeline.storage.interface import Store
+from pipeline.views.report.ids import NOT_REPORTED
 from pipeline.views.report.page import ReportData, render_report
 from pipeline.views.report.windows import ScanWindows, scan_windows
 from tests.unit.views.report.regressions import (
@@ -99,7 +100,7 @@ def test_the_command_draws_a_stored_event(
     insert_regression(shared_store, found)
     target = tmp_path / "report.html"
 
-    code = run(["report", found.id, "-o", str(target), "--store", store_dsn])
+    code = run(["report", found.id[:8].upper(), "-o", str(target), "--store", store_dsn])
 
     assert code == 0
     assert capsys.readouterr().out.strip() == str(target)
@@ -109,16 +110,23 @@ def test_the_command_draws_a_stored_event(
 
 
 @pytest.mark.e2e
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        ("nothing", "smidgen: 'nothing' is no id: at least six digits of 0-9 and a-f"),
+        ("0123456789", f"smidgen: no candidate '0123456789': {NOT_REPORTED}: smidgen why 0123456789"),
+    ],
+)
 def test_an_unknown_id_is_one_line_and_exit_2(
-    store_dsn: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    store_dsn: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], key: str, message: str
 ) -> None:
     target = tmp_path / "report.html"
 
-    code = run(["report", "nothing", "-o", str(target), "--store", store_dsn])
+    code = run(["report", key, "-o", str(target), "--store", store_dsn])
 
     assert code == 2
     captured = capsys.readouterr()
-    assert captured.err.splitlines() == ["smidgen: no regression 'nothing' in the store"]
+    assert captured.err.splitlines() == [message]
     assert not target.exists()
 
 

@@ -108,7 +108,27 @@ def test_auto_takes_the_one_that_suits_and_says_what_is_missing(registry: None, 
     with subprocess.Popen(["sleep", "60"]) as process:
         assert isinstance(kernel.start(process.pid, lambda: None), DummyRun)
         process.kill()
-    assert "it has ended" in kernel.start(process.pid, lambda: None).complaint()
+    complaint = kernel.start(process.pid, lambda: None).complaint()
+    assert complaint == "it has ended before it could be sampled"
+
+
+@pytest.mark.parametrize(
+    ("state", "reason"),
+    [
+        ("S", "its files in /proc may not be read: run the agent as root"),
+        ("Z", "it has ended before it could be sampled"),
+        ("", "it has ended before it could be sampled"),
+    ],
+    ids=["runs", "waits to be reaped", "gone"],
+)
+def test_a_process_of_which_nothing_is_seen_has_ended_or_is_somebody_elses(
+    registry: None, sampling: Sampling, tmp_path: Path, state: str, reason: str
+) -> None:
+    register("dummy", Dummy, Runtime.COMPILED)
+    if state:
+        (tmp_path / "7").mkdir()
+        (tmp_path / "7" / "stat").write_text(f"7 (java) {state} 1 7")
+    assert AutoKernel(sampling, tmp_path).start(7, lambda: None).complaint() == reason
 
 
 def test_auto_says_where_no_kernel_suits(registry: None, sampling: Sampling) -> None:
