@@ -161,10 +161,7 @@ class Cluster:
     @cached_property
     def explanation(self) -> Explanation | None:
         """The causes of what became of the stacks; None without any."""
-        if not self.stacks.index.stacks:
-            return None
-        compared = self.stacks.compared(self.carried)
-        return explain(compared.index, compared.days)
+        return None if self.history is None else explain(self.history)
 
     @property
     def index(self) -> StackIndex:

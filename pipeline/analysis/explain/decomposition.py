@@ -42,18 +42,16 @@ class Decomposition:
 def cause_amounts(sets: CauseSets, causes: Sequence[int], fit: Fit, layers: Layers) -> FloatArray:
     """Return the samples that each cause adds to each stack: (causes, stacks).
 
-    Where several own-cost sets hold a stack there is one at most, as a stack ends in one subroutine.
+    A stack that a cause makes what it is owes all of its change to that cause.
     """
     amounts = np.zeros((len(causes), len(layers.seen)))
     change = layers.fitted - layers.traffic
     mean = _logarithmic_mean(layers.fitted, layers.traffic)
     for row, cause in enumerate(causes):
         stacks = sets.of(cause)
-        if sets.is_own[cause]:
-            amounts[row, stacks] = change[stacks]
-        else:
-            stacks = stacks[~fit.own[stacks]]
-            amounts[row, stacks] = mean[stacks] * np.log(fit.factors[row])
+        own, scaled = stacks[fit.owner[stacks] == row], stacks[fit.owner[stacks] < 0]
+        amounts[row, own] = change[own]
+        amounts[row, scaled] = mean[scaled] * np.log(fit.factors[row])
     return amounts
 
 

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import repeat
 
 import numpy as np
 
+from pipeline.analysis.cost_shift.daily_noise import MIN_DAYS
+from pipeline.analysis.cost_shift.stack_history import StackHistory
 from pipeline.analysis.explain.cause_sets import Reading, find_cause_sets
 from pipeline.analysis.explain.decomposition import Decomposition, Layers, cause_amounts, decompose
 from pipeline.analysis.explain.moves import find_moves
-from pipeline.analysis.explain.noise import dispersion_of_sets
+from pipeline.analysis.explain.noise import Compared, noise_of_sets
 from pipeline.analysis.explain.selection import fit_causes, select_causes
 from pipeline.analysis.explain.traffic import ENOUGH, find_entries, traffic_factors
 from pipeline.analysis.stacks import StackIndex, usual_factors
-from pipeline.model import FloatArray, StackMatrix
+from pipeline.model import FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +28,6 @@ class ExplanationConfig:
     slack: float = 4.0
     """Gain that a cause must bring beyond twice the logarithm of the number of possible ones, which is what
     the best of them brings by chance: a chance of about one in ten that any of a cluster's is."""
-
-    min_days: int = 3  # of two, one on which something else changed would be half
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +61,19 @@ class Explanation:
     causes: tuple[Cause, ...]
     index: StackIndex
     layers: Layers
-    amounts: FloatArray  # (causes, stacks) samples
+    amounts: FloatArray  # (causes, stacks) samples; of what moved, what was lost elsewhere too
+    per_sample: float = 2.0  # variance by sampling alone of a sum less its expectation
+    drift: float = 0.0  # typical standard deviation beyond sampling, relative
 
     def of(self, label: str) -> Decomposition:
         """Return the parts of the rise of a label."""
         return decompose(self.layers, self.amounts, self.index.holding([label]))
+
+    def error_of(self, label: str) -> float:
+        """Return the standard error of the rise of a label, as a share of all samples."""
+        expected = float(self.layers.expected[self.index.holding([label])].sum())
+        variance = self.per_sample * max(expected, 1.0) + (self.drift * expected) ** 2
+        return math.sqrt(variance) / max(float(self.layers.seen.sum()), 1.0)
 
     @cached_property
     def named(self) -> frozenset[str]:
@@ -75,60 +82,67 @@ class Explanation:
 
 
 def explain(
-    index: StackIndex, days: Sequence[StackMatrix], config: ExplanationConfig | None = None
+    history: StackHistory, candidates: Sequence[str] = (), config: ExplanationConfig | None = None
 ) -> Explanation:
     """Explain what became of the stacks.
 
     Args:
-        index: Of the stacks before and after the change, both sides at their own counts.
-        days: Stacks at the same hours of earlier days; what the index does not know counts in totals alone.
+        history: Stacks before and after the change, and at the same hours of earlier days.
+        candidates: Labels that are known to have risen, by more than these stacks: fewer are tried, so less
+            is asked of them.
         config: Settings.
     """
     config = config or ExplanationConfig()
-    before, after = _days(index, days)
-    usual = np.ones(index.stacks)
-    if len(before) >= config.min_days:
-        usual = usual_factors(index, before, after)
-    else:
-        before = after = np.zeros((0, index.stacks))
-    seen = index.matrix.after
-    scale = index.matrix.total_after / max(index.matrix.total_before, 1.0)
-    expected = index.matrix.before * usual * scale
-    entries = find_entries(index, after, before * usual)
-    factors = traffic_factors(index, entries, np.vstack([seen, after]), np.vstack([expected, before * usual]))
+    index = history.index
+    compared = _compared(history)
+    entries = find_entries(index, compared)
+    factors = traffic_factors(index, entries, compared)
+    followed = replace(compared, expected=compared.expected * factors)
+    seen, expected, base = compared.seen[0], compared.expected[0], followed.expected[0]
     sets = find_cause_sets(index, seen + expected, ENOUGH)
-    # Twice the noise is what two equal spans have; a longer one before is known better.
-    dispersion = dispersion_of_sets(sets, after, before * usual * factors[1:]) * (1 + scale) / 2
-    base = expected * factors[0]
-    least = 2 * math.log(max(len(sets), 2)) + config.slack
-    chosen = select_causes(sets, seen, base, dispersion, least)
-    fit = fit_causes(sets, chosen, seen, base)
+    noise = noise_of_sets(sets, followed)
+    asked = sets.named(candidates)
+    least = np.where(asked, noise.least(_bound(int(asked.sum()), config)), noise.least(_bound(len(sets), config)))
+    chosen = select_causes(sets, seen, base, noise.dispersion, least)
+    moves = find_moves(sets, chosen, seen, base, noise)
+    both = list(dict.fromkeys([*chosen, *moves.values()]))
+    fit = fit_causes(sets, both, seen, base)
     layers = Layers(expected, base, fit.samples, seen)
-    amounts = cause_amounts(sets, chosen, fit, layers)
-    moves = find_moves(sets, chosen, seen, base, dispersion)
+    amounts = cause_amounts(sets, both, fit, layers)
+    row_of = {cause: row for row, cause in enumerate(both)}
     total = max(float(seen.sum()), 1.0)
-    causes = tuple(
-        Cause(
-            readings=tuple(sets.readings(cause)),
-            amount=float(amounts[row].sum()) / total,
-            error=math.sqrt(float(dispersion[cause] * fit.samples[sets.of(cause)].sum())) / total,
-            factor=math.nan if sets.is_own[cause] else float(fit.factors[row]),
-            moved_from=next(sets.readings(moves[cause].neighbour)) if cause in moves else None,
+    ratio = float(compared.ratio[0])
+    causes, rows = [], []
+    for cause in chosen:
+        if cause in moves.values():  # what was lost there is part of the cause that won it
+            continue
+        row = row_of[cause]
+        amount, members = amounts[row], sets.of(cause)
+        lost = amounts[row_of[moves[cause]]] if cause in moves else 0.0
+        counted = float(fit.samples[members].sum()) + ratio * float(base[members].sum())
+        causes.append(
+            Cause(
+                readings=tuple(sets.readings(cause)),
+                amount=float(amount.sum()) / total,
+                error=math.sqrt(float(noise.dispersion[cause]) * counted / (1 + ratio)) / total,
+                factor=math.nan if (fit.owner[members] == row).any() else float(fit.factors[row]),
+                moved_from=next(sets.readings(moves[cause])) if cause in moves else None,
+            )
         )
-        for row, cause in enumerate(chosen)
-    )
-    return Explanation(causes, index, layers, amounts)
+        rows.append(amount + lost)
+    stacked = np.array(rows).reshape(len(rows), index.stacks)
+    return Explanation(tuple(causes), index, layers, stacked, float(compared.per_sample[0]), noise.drift)
 
 
-def _days(index: StackIndex, days: Sequence[StackMatrix]) -> tuple[FloatArray, FloatArray]:
-    """Return samples before and after on each day: (days, stacks), sides scaled to those after the change."""
-    days = [day for day in days if day.total_before and day.total_after]
-    row_of = {stack: row for row, stack in enumerate(index.matrix.stacks)}
-    before, after = np.zeros((2, len(days), index.stacks))
-    for number, day in enumerate(days):
-        rows = np.fromiter(map(row_of.get, day.stacks, repeat(-1)), np.int64, len(day.stacks))
-        present = rows >= 0
-        scale = day.total_after / day.total_before
-        before[number, rows[present]] = day.before[present] * scale
-        after[number, rows[present]] = day.after[present]
-    return before, after
+def _bound(sets: int, config: ExplanationConfig) -> float:
+    return 2 * math.log(max(sets, 2)) + config.slack
+
+
+def _compared(history: StackHistory) -> Compared:
+    """Return the samples of all rows, those before as is usual at the hours after."""
+    rows = len(history.before) if len(history.before) > MIN_DAYS else 1
+    totals = history.samples_after[:rows, None]
+    before, seen = history.before[:rows] * totals, history.after[:rows] * totals
+    if rows > 1:
+        before = before * usual_factors(history.index, before[1:], seen[1:])
+    return Compared(seen, before, history.samples_before[:rows], history.dispersion)

@@ -12,6 +12,9 @@ STEP = "explanation"
 _MOST = 0.5
 """Share of a rise from which on a part of it is most of it."""
 
+_BEYOND_CHANCE = 2.0
+"""Standard errors that a rise has at least, or it is none."""
+
 _WORTH_SAYING = 0.02
 """Share of a rise below which a part of it is left out of the sentence, with the others that small."""
 
@@ -29,26 +32,31 @@ def judge(explanation: Explanation | None, label: str) -> Decision:
     """
     if explanation is None:
         return Decision(STEP, True)
+    if not len(explanation.index.positions(label)):
+        return Decision(STEP, True, 0.0, _MOST, "unclear", ("no recorded stack holds it",))
     parts = explanation.of(label)
-    if parts.rise <= 0:
-        return Decision(STEP, True, 0.0, _MOST, "gone", (f"{_points(parts.rise)} in all",))
-    causes = explanation.causes
-    amounts = parts.causes.tolist()
-    moved = sum(amount for cause, amount in zip(causes, amounts, strict=True) if cause.moved_from)
-    own = sum(
-        amount
-        for cause, amount in zip(causes, amounts, strict=True)
-        if label in cause.names and not cause.moved_from
-    )
+    error = explanation.error_of(label)
+    if parts.rise <= _BEYOND_CHANCE * error:
+        said = f"{_points(parts.rise)} in all, give or take {100 * error:.2g}"
+        return Decision(STEP, True, 0.0, _MOST, "gone", (said,))
+    causes, amounts = explanation.causes, parts.causes.tolist()
+    own, moved, through = 0.0, 0.0, 0.0
+    for cause, amount in zip(causes, amounts, strict=True):
+        if cause.moved_from:
+            moved += amount
+        elif label in cause.names:
+            own += amount
+        else:
+            through += amount
     sentence = _sentence(explanation, label)
-    statistic = own / parts.rise
-    if statistic > _MOST:
+    risen = sum(max(part, 0.0) for part in (own, moved, through, parts.traffic, parts.left))
+    statistic = max(own, 0.0) / risen
+    if own > _MOST * parts.rise:
         return Decision(STEP, True, statistic, _MOST, "own", (sentence,))
     if moved > _MOST * parts.rise:
         source = _largest(causes, amounts, moved=True).moved_from
         name = source.name if source else ""
         return Decision(STEP, True, statistic, _MOST, "moved", (sentence, name))
-    through = sum(amounts) - own - moved
     if through > _MOST * parts.rise:
         name = _largest(causes, amounts, moved=False, but=label).names[0]
         return Decision(STEP, True, statistic, _MOST, "through", (sentence, name))
