@@ -20,6 +20,7 @@ from pipeline.analysis.mix.within import RiseWithin
 from pipeline.analysis.rootcause import first_announcements
 from pipeline.analysis.stacks import CarriedOver, StackIndex, against_control, carry_over
 from pipeline.model import Candidate, Change, FloatArray, Scan, SeriesKey, SeriesMatrix
+from pipeline.model.frames import element
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.model.units import DAY_S
 
@@ -161,7 +162,8 @@ class Cluster:
     @cached_property
     def explanation(self) -> Explanation | None:
         """The causes of what became of the stacks; None without any."""
-        return None if self.history is None else explain(self.history)
+        labels = [element(*candidate.series) for candidate in self.candidates]
+        return None if self.history is None else explain(self.history, labels)
 
     @property
     def index(self) -> StackIndex:

@@ -49,9 +49,11 @@ def cause_amounts(sets: CauseSets, causes: Sequence[int], fit: Fit, layers: Laye
     mean = _logarithmic_mean(layers.fitted, layers.traffic)
     for row, cause in enumerate(causes):
         stacks = sets.of(cause)
-        own, scaled = stacks[fit.owner[stacks] == row], stacks[fit.owner[stacks] < 0]
+        own = stacks[fit.owner[stacks] == row]
         amounts[row, own] = change[own]
-        amounts[row, scaled] = mean[scaled] * np.log(fit.factors[row])
+        if np.isfinite(fit.factors[row]):
+            scaled = stacks[fit.owner[stacks] < 0]
+            amounts[row, scaled] = mean[scaled] * np.log(fit.factors[row])
     return amounts
 
 

@@ -36,9 +36,9 @@ class Cause:
 
     Args:
         readings: The ways to read it, the plainest first: stacks cannot distinguish them.
-        amount: What it adds, as a share of all samples.
+        amount: What it adds where it is, as a share of all samples.
         error: Standard error of the amount.
-        factor: By what it scales its stacks; NaN for own costs.
+        factor: By what it scales its stacks; NaN for own costs and for new work.
         moved_from: What lost as much beside it; None where its cost came from nowhere.
     """
 
@@ -95,46 +95,49 @@ def explain(
     config = config or ExplanationConfig()
     index = history.index
     compared = _compared(history)
-    entries = find_entries(index, compared)
-    factors = traffic_factors(index, entries, compared)
+    factors = traffic_factors(index, find_entries(index, compared), compared)
     followed = replace(compared, expected=compared.expected * factors)
     seen, expected, base = compared.seen[0], compared.expected[0], followed.expected[0]
     sets = find_cause_sets(index, seen + expected, ENOUGH)
     noise = noise_of_sets(sets, followed)
     asked = sets.named(candidates)
-    least = np.where(asked, noise.least(_bound(int(asked.sum()), config)), noise.least(_bound(len(sets), config)))
+    least = np.full(len(sets), noise.least(_bound(len(sets), config)))
+    least[asked] = noise.least(_bound(int(asked.sum()), config))
     chosen = select_causes(sets, seen, base, noise.dispersion, least)
     moves = find_moves(sets, chosen, seen, base, noise)
-    both = list(dict.fromkeys([*chosen, *moves.values()]))
-    fit = fit_causes(sets, both, seen, base)
+    every = list(dict.fromkeys([*chosen, *moves.values()]))
+    fit = fit_causes(sets, every, seen, base)
     layers = Layers(expected, base, fit.samples, seen)
-    amounts = cause_amounts(sets, both, fit, layers)
-    row_of = {cause: row for row, cause in enumerate(both)}
-    total = max(float(seen.sum()), 1.0)
+    amounts = dict(zip(every, cause_amounts(sets, every, fit, layers), strict=True))
+    left = [cause for cause in chosen if cause not in moves.values()]  # the lost is part of what won it
     ratio = float(compared.ratio[0])
-    causes, rows = [], []
-    for cause in chosen:
-        if cause in moves.values():  # what was lost there is part of the cause that won it
-            continue
-        row = row_of[cause]
-        amount, members = amounts[row], sets.of(cause)
-        lost = amounts[row_of[moves[cause]]] if cause in moves else 0.0
-        counted = float(fit.samples[members].sum()) + ratio * float(base[members].sum())
-        causes.append(
-            Cause(
-                readings=tuple(sets.readings(cause)),
-                amount=float(amount.sum()) / total,
-                error=math.sqrt(float(noise.dispersion[cause]) * counted / (1 + ratio)) / total,
-                factor=math.nan if (fit.owner[members] == row).any() else float(fit.factors[row]),
-                moved_from=next(sets.readings(moves[cause])) if cause in moves else None,
-            )
+    counted = sets.sums(fit.samples + ratio * base) / (1 + ratio)
+    errors = np.sqrt(noise.dispersion * counted)
+    total = max(float(seen.sum()), 1.0)
+    factor = dict(zip(every, fit.factors.tolist(), strict=True))
+    causes = tuple(
+        Cause(
+            readings=tuple(sets.readings(cause)),
+            amount=float(amounts[cause].sum()) / total,
+            error=float(errors[cause]) / total,
+            factor=factor[cause],
+            moved_from=next(sets.readings(moves[cause])) if cause in moves else None,
         )
-        rows.append(amount + lost)
-    stacked = np.array(rows).reshape(len(rows), index.stacks)
-    return Explanation(tuple(causes), index, layers, stacked, float(compared.per_sample[0]), noise.drift)
+        for cause in left
+    )
+    netted = [amounts[cause] + (amounts[moves[cause]] if cause in moves else 0.0) for cause in left]
+    return Explanation(
+        causes=causes,
+        index=index,
+        layers=layers,
+        amounts=np.array(netted).reshape(len(left), index.stacks),
+        per_sample=float(compared.per_sample[0]),
+        drift=noise.drift,
+    )
 
 
 def _bound(sets: int, config: ExplanationConfig) -> float:
+    """Return what the best of some sets gains by chance, and the slack."""
     return 2 * math.log(max(sets, 2)) + config.slack
 
 

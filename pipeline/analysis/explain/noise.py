@@ -93,10 +93,8 @@ def noise_of_sets(sets: CauseSets, compared: Compared) -> SetNoise:
 
 def _spread(expected: FloatArray, seen: FloatArray) -> FloatArray:
     """Return the standard deviation of each set's share from day to day, without its worst day: (sets,)."""
-    days = len(seen)
-    usual = seen.sum(axis=0) / np.maximum(expected.sum(axis=0), np.finfo(np.float64).tiny)
-    squares = np.sort((seen - expected * usual) ** 2, axis=0)[:-1]
-    return np.asarray(np.sqrt(squares.mean(axis=0) / _share_without_largest(days) * days / (days - 1)))
+    squares = np.sort((seen - expected) ** 2, axis=0)[:-1]
+    return np.asarray(np.sqrt(squares.mean(axis=0) / _share_without_largest(len(seen))))
 
 
 def _share_without_largest(days: int) -> float:

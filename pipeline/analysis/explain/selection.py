@@ -40,7 +40,7 @@ class Fit:
 
     samples: FloatArray  # (stacks,)
     owner: IntArray  # (stacks,) row of the cause that makes it what it is; -1 where causes scale it
-    factors: FloatArray  # (causes,) of the causes that scale their stacks; 1 for the others
+    factors: FloatArray  # (causes,) of the causes that scale their stacks; NaN for the others
 
 
 def deviance(seen: FloatArray, expected: FloatArray) -> FloatArray:
@@ -68,7 +68,7 @@ def fit_causes(
         if alone[row]:
             owner[sets.of(causes[row])] = row
     fitted[owner >= 0] = seen[owner >= 0]
-    factors = np.ones(len(causes))
+    factors = np.where(alone, np.nan, 1.0)
     scaled = [
         (row, stacks[owner[stacks] < 0]) for row, stacks in enumerate(map(sets.of, causes)) if not alone[row]
     ]

@@ -57,7 +57,7 @@ def explanation(
         ),
         (explanation((OWN, 300.0), moved="scan"), "moved", 0.0, "of +3 points, +3 points moved from scan"),
         (explanation(chance=100.0), "unclear", 0.0, "of +1 points, +1 points not explained"),
-        (explanation(chance=-100.0), "gone", 0.0, "-1 points in all"),
+        (explanation(chance=-100.0), "gone", 0.0, "-1 points in all, give or take 0.45"),
     ],
     ids=["own or calls", "own", "calls", "scaled", "beside traffic", "entry", "moved", "unclear", "gone"],
 )
