@@ -15,6 +15,7 @@ from pipeline.analysis.explain.cause_sets import Reading, find_cause_sets
 from pipeline.analysis.explain.decomposition import Decomposition, Layers, cause_amounts, decompose
 from pipeline.analysis.explain.moves import find_moves
 from pipeline.analysis.explain.noise import Compared, noise_of_sets
+from pipeline.analysis.explain.renames import Renames, find_renames
 from pipeline.analysis.explain.selection import fit_causes, select_causes
 from pipeline.analysis.explain.traffic import ENOUGH, find_entries, traffic_factors
 from pipeline.analysis.stacks import StackIndex, usual_factors
@@ -64,6 +65,7 @@ class Explanation:
     amounts: FloatArray  # (causes, stacks) samples; of what moved, what was lost elsewhere too
     per_sample: float = 2.0  # variance by sampling alone of a sum less its expectation
     drift: float = 0.0  # typical standard deviation beyond sampling, relative
+    renames: Renames | None = None
 
     def of(self, label: str) -> Decomposition:
         """Return the parts of the rise of a label."""
@@ -74,6 +76,10 @@ class Explanation:
         expected = float(self.layers.expected[self.index.holding([label])].sum())
         variance = self.per_sample * max(expected, 1.0) + (self.drift * expected) ** 2
         return math.sqrt(variance) / max(float(self.layers.seen.sum()), 1.0)
+
+    def former(self, label: str) -> str:
+        """Return the name that a label took most of its cost over from; empty for none."""
+        return self.renames.former(label, self.layers.expected) if self.renames else ""
 
     @cached_property
     def named(self) -> frozenset[str]:
@@ -94,11 +100,12 @@ def explain(
     """
     config = config or ExplanationConfig()
     index = history.index
-    compared = _compared(history)
+    renames = find_renames(history)
+    compared, expected = _compared(history, renames)
     factors = traffic_factors(index, find_entries(index, compared), compared)
     followed = replace(compared, expected=compared.expected * factors)
-    seen, expected, base = compared.seen[0], compared.expected[0], followed.expected[0]
-    sets = find_cause_sets(index, seen + expected, ENOUGH)
+    seen, base = compared.seen[0], followed.expected[0]
+    sets = find_cause_sets(index, seen + compared.expected[0], ENOUGH)
     noise = noise_of_sets(sets, followed)
     asked = sets.named(candidates)
     least = np.full(len(sets), noise.least(_bound(len(sets), config)))
@@ -107,7 +114,7 @@ def explain(
     moves = find_moves(sets, chosen, seen, base, noise)
     every = list(dict.fromkeys([*chosen, *moves.values()]))
     fit = fit_causes(sets, every, seen, base)
-    layers = Layers(expected, base, fit.samples, seen)
+    layers = Layers(expected, compared.expected[0], base, fit.samples, seen)
     amounts = dict(zip(every, cause_amounts(sets, every, fit, layers), strict=True))
     left = [cause for cause in chosen if cause not in moves.values()]  # the lost is part of what won it
     ratio = float(compared.ratio[0])
@@ -133,6 +140,7 @@ def explain(
         amounts=np.array(netted).reshape(len(left), index.stacks),
         per_sample=float(compared.per_sample[0]),
         drift=noise.drift,
+        renames=renames,
     )
 
 
@@ -141,11 +149,14 @@ def _bound(sets: int, config: ExplanationConfig) -> float:
     return 2 * math.log(max(sets, 2)) + config.slack
 
 
-def _compared(history: StackHistory) -> Compared:
-    """Return the samples of all rows, those before as is usual at the hours after."""
+def _compared(history: StackHistory, renames: Renames) -> tuple[Compared, FloatArray]:
+    """Return the samples of all rows, and those that row 0 is expected to have under the names before."""
     rows = len(history.before) if len(history.before) > MIN_DAYS else 1
     totals = history.samples_after[:rows, None]
     before, seen = history.before[:rows] * totals, history.after[:rows] * totals
+    plain, before = before[0], renames.made(before)
     if rows > 1:
-        before = before * usual_factors(history.index, before[1:], seen[1:])
-    return Compared(seen, before, history.samples_before[:rows], history.dispersion)
+        seen = np.vstack([seen[:1], renames.made(seen[1:])])
+        usual = usual_factors(history.index, before[1:], seen[1:])
+        plain, before = plain * usual, before * usual
+    return Compared(seen, before, history.samples_before[:rows], history.dispersion), plain

@@ -15,6 +15,9 @@ _MOST = 0.5
 _BEYOND_CHANCE = 2.0
 """Standard errors that a rise has at least, or it is none."""
 
+_ASIDE = 0.1
+"""Share of what moved that may be the cost of the move itself: a call, another order."""
+
 _WORTH_SAYING = 0.02
 """Share of a rise below which a part of it is left out of the sentence, with the others that small."""
 
@@ -40,7 +43,7 @@ def judge(explanation: Explanation | None, label: str) -> Decision:
         said = f"{_points(parts.rise)} in all, give or take {100 * error:.2g}"
         return Decision(STEP, True, 0.0, _MOST, "gone", (said,))
     causes, amounts = explanation.causes, parts.causes.tolist()
-    own, moved, through = 0.0, 0.0, 0.0
+    own, moved, through = 0.0, parts.renamed, 0.0
     for cause, amount in zip(causes, amounts, strict=True):
         if cause.moved_from:
             moved += amount
@@ -49,19 +52,26 @@ def judge(explanation: Explanation | None, label: str) -> Decision:
         else:
             through += amount
     sentence = _sentence(explanation, label)
-    risen = sum(max(part, 0.0) for part in (own, moved, through, parts.traffic, parts.left))
-    statistic = max(own, 0.0) / risen
-    if own > _MOST * parts.rise:
+    rest = parts.rise - moved  # what moved there may have got dearer on the way
+    if rest <= max(_BEYOND_CHANCE * error, _ASIDE * moved):
+        return Decision(STEP, True, 0.0, _MOST, "moved", (sentence, _source(explanation, label, amounts)))
+    statistic = max(own, 0.0) / sum(max(part, 0.0) for part in (own, through, parts.traffic, parts.left))
+    if own > _MOST * rest:
         return Decision(STEP, True, statistic, _MOST, "own", (sentence,))
-    if moved > _MOST * parts.rise:
-        source = _largest(causes, amounts, moved=True).moved_from
-        name = source.name if source else ""
-        return Decision(STEP, True, statistic, _MOST, "moved", (sentence, name))
-    if through > _MOST * parts.rise:
+    if through > _MOST * rest:
         name = _largest(causes, amounts, moved=False, but=label).names[0]
         return Decision(STEP, True, statistic, _MOST, "through", (sentence, name))
-    code = "entry" if parts.traffic > _MOST * parts.rise else "unclear"
+    code = "entry" if parts.traffic > _MOST * rest else "unclear"
     return Decision(STEP, True, statistic, _MOST, code, (sentence,))
+
+
+def _source(explanation: Explanation, label: str, amounts: list[float]) -> str:
+    """Return where most of what moved to a label came from."""
+    former = explanation.former(label)
+    if former:
+        return former
+    source = _largest(explanation.causes, amounts, moved=True).moved_from
+    return source.name if source else ""
 
 
 def _largest(causes: tuple[Cause, ...], amounts: list[float], *, moved: bool, but: str = "") -> Cause:
@@ -80,6 +90,9 @@ def _sentence(explanation: Explanation, label: str) -> str:
         (amount, _words(cause, label))
         for cause, amount in zip(explanation.causes, parts.causes.tolist(), strict=True)
     ]
+    former = explanation.former(label)
+    if former:
+        said.append((parts.renamed, f"moved from {former}"))
     said += [(parts.traffic, "with the traffic of its entries"), (parts.left, "not explained")]
     said.sort(key=lambda part: -abs(part[0]))
     chosen = [part for part in said if abs(part[0]) > _WORTH_SAYING * parts.rise][:_MOST_PARTS]
