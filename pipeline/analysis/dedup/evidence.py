@@ -42,7 +42,7 @@ class DedupConfig:
     analysis_s: float
     lookback_s: float
     source: Literal["gcpu", "service"] = "gcpu"  # of the workload's series
-    grouping: Literal["cause", "som", "kdd2018"] = "cause"  # of the candidates of one scan
+    grouping: Literal["cause", "explained", "som", "kdd2018"] = "cause"  # of the candidates of one scan
     pairwise: PairwiseConfig = field(default_factory=PairwiseConfig)
     cost_domains: tuple[tuple[str, tuple[str, ...]], ...] = ()  # name and patterns of subroutines
     without: frozenset[str] = frozenset()  # keys of pipeline.model.steps

@@ -132,7 +132,7 @@ def without(name: str) -> Rewrite:
         (with_name("scan3", "scan3_v2"), 1.0, "scan3_v2", "scan3", ("load3", "handle3", "entry3")),
         (with_name("load3", "fetch3"), 1.0, "fetch3", "load3", ("handle3", "entry3", "main")),
         (with_callee("load3", "parse3"), 0.4, "parse3", "load3", ("load3", "handle3")),
-        (without("scan3"), 1.0, "load3", "scan3", ("handle3", "entry3")),
+        (without("scan3"), 1.0, "load3", "", ("handle3", "entry3")),  # it held scan3 before, too
     ],
     ids=["renamed leaf", "renamed with callees", "extracted", "inlined"],
 )
@@ -141,14 +141,36 @@ def test_cost_that_moved_is_no_rise_of_what_holds_both_ends(
 ) -> None:
     tree, was, now = rewritten(rewrite, share)
     explanation = tree.draw_between(np.random.default_rng(1), was, now)
-    (cause,) = [cause for cause in explanation.causes if name in cause.names]
-    assert cause.moved_from is not None
-    assert cause.moved_from.name == source
-    assert risen(explanation) == {name}
+    decision = judge(explanation, name)
+    assert (decision.code, *decision.subjects[1:]) == (("moved", source) if source else ("gone",))
+    assert risen(explanation) <= {name}
     for caller in callers:
         parts = explanation.of(caller)
-        assert abs(parts.causes.sum()) < 0.002, caller
+        assert abs(parts.causes.sum() + parts.renamed) < 0.002, caller
         assert judge(explanation, caller).code == "gone", caller
+
+
+@pytest.mark.parametrize("name", ["scan3", "load3"])
+def test_what_is_renamed_and_dearer_in_one_hour_is_dearer(name: str) -> None:
+    new = f"{name}_v2"
+    tree, was, now = rewritten(with_name(name, new), 1.0)
+    now = now * np.array([1.4 if stack[-1] == new else 1.0 for stack in tree.stacks])
+    explanation = tree.draw_between(np.random.default_rng(2), was, now)
+    assert judge(explanation, new).code == "own"
+    assert f"moved from {name}" in judge(explanation, new).subjects[0]
+    assert risen(explanation) == {new}
+
+
+def test_what_is_split_in_two_is_no_rise() -> None:
+    tree, was, now = rewritten(with_name("load3", "load3_first"), 0.6)
+    old = np.array(["load3" in stack for stack in tree.stacks])
+    added = [with_name("load3", "load3_second")(stack) for stack in tree.stacks if "load3" in stack]
+    tree = tree.grown(added, [1.0] * len(added))
+    was = np.append(was, np.zeros(len(added)))
+    now = np.append(np.where(old, 0.0, now), now[old])
+    explanation = tree.draw_between(np.random.default_rng(3), was, now)
+    assert {judge(explanation, name).code for name in ("load3_first", "load3_second")} == {"moved"}
+    assert risen(explanation) == set()
 
 
 def test_a_new_caller_is_the_cause_and_not_what_it_calls() -> None:
