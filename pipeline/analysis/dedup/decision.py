@@ -20,6 +20,7 @@ from pipeline.analysis.dedup.evidence import (
     ReportHistory,
     members_of,
 )
+from pipeline.analysis.dedup.explained import is_caused
 from pipeline.analysis.dedup.within_scan import group_cluster
 from pipeline.analysis.explain.verdict import STEP, judge
 from pipeline.analysis.mix import within
@@ -64,7 +65,7 @@ class DedupDecision:
 
         def noted(candidate: Candidate) -> Candidate:
             decision = said.get((candidate.series, candidate.change_time))
-            if decision is None or any(passed.step == STEP for passed in candidate.passed):
+            if decision is None or is_caused(candidate):
                 return candidate
             group = tuple(map(noted, candidate.group))
             return replace(candidate, passed=(*candidate.passed, decision), group=group)
@@ -160,7 +161,7 @@ def _without_shifts(
 ) -> tuple[Sequence[Candidate], Sequence[Dropped]]:
     if not config.runs("cost_shift"):
         return groups, ()
-    asked = [group for group in groups if all(decision.step != STEP for decision in group.passed)]
+    asked = [group for group in groups if not is_caused(group)]
     deployed = evidence.deployed.before(asked, config, early=TOLERANCE_WINDOWS)
     kept, dropped = divide(
         judge_cost_shifts(

@@ -10,7 +10,7 @@ import numpy as np
 from pipeline.analysis.dedup.evidence import Cluster
 from pipeline.analysis.dedup.links import Link
 from pipeline.analysis.explain.explanation import Explanation
-from pipeline.analysis.explain.verdict import MOST, judge
+from pipeline.analysis.explain.verdict import MOST, STEP, judge
 from pipeline.analysis.stacks import Group, mean_depths
 from pipeline.model import Candidate, Dropped
 from pipeline.model.frames import element
@@ -60,6 +60,11 @@ def group_explained(cluster: Cluster) -> ExplainedGroups:
             left.append(candidate)
     groups = [_group(cluster, caused, rows) for rows in by_cause.values()]
     return ExplainedGroups(caused, groups, left, dropped)
+
+
+def is_caused(candidate: Candidate) -> bool:
+    """Return whether the explanation named a cause of a candidate's rise."""
+    return any(decision.step == STEP for decision in candidate.passed)
 
 
 def _main_cause(explanation: Explanation, label: str) -> int:

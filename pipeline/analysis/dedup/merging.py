@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.analysis.dedup.constraints import may_be_one
+from pipeline.analysis.dedup.explained import is_caused
 from pipeline.analysis.dedup.links import Link
 from pipeline.analysis.dedup.pairs import Pairs, of_pairs
 from pipeline.analysis.dedup.rules import ROUNDING, Between, MergeRule
@@ -63,17 +64,25 @@ def merge(pairs: Pairs) -> Merged:
     allowed = _Allowed(pairs, may_be_one(pairs), rules)
     groups = _Groups(len(pairs.candidates), [known.event for known in pairs.reported], pairs.gcpu)
     links: dict[int, Link] = {}
+    caused = np.array([is_caused(candidate) for candidate in pairs.candidates], dtype=np.bool_)
     # That two begin together says less than what they have in common in stacks or in their course.
     linked = sorted(_linked(allowed), key=lambda item: (item[1].code == "onset", -item[0], *item[2:]))
     for _, link, row, other in linked:
         # What got slower in two places has two causes, though one metric may have got worse by both.
         if link.code == "onset" and groups.hold_gcpu(row, other):
             continue
+        # Each has a cause of its own: they are one only by the change or the release that made both.
+        if caused[row] and caused[other] and link.code != "release" and not _have_change(pairs, row, other):
+            continue
         if groups.join(row, other):
             links.setdefault(row, link)
             links.setdefault(other, link)
-    missed = _absorb(allowed, groups, links)
+    missed = _absorb(allowed, groups, links, caused)
     return Merged(groups.all(), links, _nearest(allowed, groups.roots(), missed))
+
+
+def _have_change(pairs: Pairs, row: int, other: int) -> bool:
+    return bool(pairs.causes[row].changes.keys() & pairs.causes[other].changes.keys())
 
 
 def _linked(allowed: _Allowed) -> Iterable[tuple[float, Link, int, int]]:
@@ -98,7 +107,9 @@ def _linked(allowed: _Allowed) -> Iterable[tuple[float, Link, int, int]]:
             yield float(total[row, other]), Link(feature, scores[feature], rule.bounds[feature]), row, other
 
 
-def _absorb(allowed: _Allowed, groups: _Groups, links: dict[int, Link]) -> dict[int, Nearest]:
+def _absorb(
+    allowed: _Allowed, groups: _Groups, links: dict[int, Link], caused: BoolArray
+) -> dict[int, Nearest]:
     """Let a group join what explains its largest rise by stacks, if a rule says so, small ones first.
 
     So a caller joins what it calls; that one in turn is too small a part of its caller to draw others in. The
@@ -124,6 +135,8 @@ def _absorb(allowed: _Allowed, groups: _Groups, links: dict[int, Link]) -> dict[
             continue
         # What is larger explains all that it calls, whatever made that rise.
         within = allowed.may[row] & allowed.pairs.gcpu & (size <= size[row]) & (roots != roots[row])
+        if caused[row]:
+            within &= ~caused
         members = np.flatnonzero(within)
         if not len(members):
             continue
