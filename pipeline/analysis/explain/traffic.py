@@ -158,17 +158,23 @@ def _factor(
         follows = np.abs(seen - mean) <= _ERRORS * _error(mean, per_sample)
         if not follows.any():
             return above
-        factor = max(float(seen[follows].sum() / expected[follows].sum()), least)
+        weight = _weights(expected[follows])
+        factor = max(float(weight @ seen[follows] / (weight @ expected[follows])), least)
     own = float(np.log(factor))
     if is_root:
         return own
     total, agreeing = float(expected.sum()), float(expected[follows].sum())
     if 2 * agreeing < total:  # no majority: its parts went ways of their own
         return above
-    usual = float(np.exp(above)) * agreeing
-    if abs(factor * agreeing - usual) > _ERRORS * float(_error(usual, per_sample)):
+    usual = float(np.exp(above)) * float(weight @ expected[follows])
+    if abs(factor * float(weight @ expected[follows]) - usual) > _ERRORS * float(_error(usual, per_sample)):
         return own
     return above + (own - above) * _WANDER**2 / (_WANDER**2 + per_sample / max(usual, 1.0))
+
+
+def _weights(expected: FloatArray) -> FloatArray:
+    """Return weights by which no part is more than a share of all: it may be dear instead of busy."""
+    return np.asarray(np.minimum(1.0, expected.sum() / _FEW_PARTS / np.maximum(expected, 1.0)))
 
 
 def _error(mean: FloatArray | float, per_sample: float) -> FloatArray:
