@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from loadgen.evaluation.matching import MatchedEvent
+from loadgen.evaluation.model import Outcome
 from loadgen.evaluation.reading import truth_from_json
 from loadgen.evaluation.runs import score_backtest
 from loadgen.fleet.simulate import simulate
@@ -22,7 +23,7 @@ from tests.support.fleet_choice import FLEETS, RecordedFleet
 
 Grouping = Literal["cause", "explained"]
 GROUPINGS: tuple[Grouping, ...] = ("cause", "explained")
-OUTCOMES = ("true_positive", "repeated", "false_positive")
+OUTCOMES: tuple[Outcome, ...] = ("true_positive", "repeated", "false_positive")
 
 
 def judge_fleet(fleet: RecordedFleet, seed: int, grouping: Grouping) -> list[MatchedEvent]:
