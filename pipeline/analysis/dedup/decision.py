@@ -161,7 +161,9 @@ def _without_shifts(
 ) -> tuple[Sequence[Candidate], Sequence[Dropped]]:
     if not config.runs("cost_shift"):
         return groups, ()
-    asked = [group for group in groups if not is_caused(group)]
+    # What users say of their own domains is asked of every candidate.
+    own = bool(config.cost_domains) or evidence.label_groups is not None
+    asked = [group for group in groups if own or not is_caused(group)]
     deployed = evidence.deployed.before(asked, config, early=TOLERANCE_WINDOWS)
     kept, dropped = divide(
         judge_cost_shifts(

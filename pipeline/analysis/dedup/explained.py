@@ -10,7 +10,7 @@ import numpy as np
 from pipeline.analysis.dedup.evidence import Cluster
 from pipeline.analysis.dedup.links import Link
 from pipeline.analysis.explain.explanation import Explanation
-from pipeline.analysis.explain.verdict import MOST, STEP, judge
+from pipeline.analysis.explain.verdict import STEP, judge
 from pipeline.analysis.stacks import Group, mean_depths
 from pipeline.model import Candidate, Dropped
 from pipeline.model.frames import element
@@ -42,6 +42,7 @@ def group_explained(cluster: Cluster) -> ExplainedGroups:
     if explanation is None:
         return ExplainedGroups((), (), cluster.candidates, ())
     caused: list[Candidate] = []
+    shares: list[float] = []
     left: list[Candidate] = []
     dropped: list[Dropped] = []
     by_cause: dict[int, list[int]] = {}
@@ -52,13 +53,15 @@ def group_explained(cluster: Cluster) -> ExplainedGroups:
         label = element(*candidate.series)
         decision = judge(explanation, label)
         if decision.code in _HAS_CAUSE:
-            by_cause.setdefault(_main_cause(explanation, label), []).append(len(caused))
+            cause, share = _main_cause(explanation, label)
+            by_cause.setdefault(cause, []).append(len(caused))
+            shares.append(share)
             caused.append(replace(candidate, passed=(*candidate.passed, decision)))
         elif decision.code in _COSTS_NOTHING:
             dropped.append(Dropped(candidate, replace(decision, passed=False)))
         else:
             left.append(candidate)
-    groups = [_group(cluster, caused, rows) for rows in by_cause.values()]
+    groups = [_group(cluster, caused, shares, rows) for rows in by_cause.values()]
     return ExplainedGroups(caused, groups, left, dropped)
 
 
@@ -67,14 +70,16 @@ def is_caused(candidate: Candidate) -> bool:
     return any(decision.step == STEP for decision in candidate.passed)
 
 
-def _main_cause(explanation: Explanation, label: str) -> int:
-    amounts = explanation.of(label).causes
+def _main_cause(explanation: Explanation, label: str) -> tuple[int, float]:
+    """Return the cause that is most of a label's rise, and the share of the rise that it is."""
+    parts = explanation.of(label)
     moved = np.array([cause.moved_from is not None for cause in explanation.causes])
-    return int(np.argmax(np.where(moved, -np.inf, amounts)))
+    cause = int(np.argmax(np.where(moved, -np.inf, parts.causes)))
+    return cause, min(float(parts.causes[cause]) / parts.rise, 1.0)
 
 
 def _group(
-    cluster: Cluster, caused: Sequence[Candidate], rows: Sequence[int]
+    cluster: Cluster, caused: Sequence[Candidate], shares: Sequence[float], rows: Sequence[int]
 ) -> tuple[Group, Sequence[Link]]:
     """Return a group, for which the one stands whose own cost the cause is, else the deepest."""
     some = [caused[row] for row in rows]
@@ -83,5 +88,5 @@ def _group(
     sizes = np.abs([candidate.delta for candidate in some])
     order = np.lexsort((np.array(rows), -sizes, -depths, ~own))
     members = tuple(row for row in rows if row != rows[order[0]])
-    links = [Link("cause", 1.0, MOST) for _ in members]
-    return Group(rows[order[0]], members, (1.0,) * len(members)), links
+    links = [Link("cause", shares[row], 0.0) for row in members]
+    return Group(rows[order[0]], members, tuple(shares[row] for row in members)), links

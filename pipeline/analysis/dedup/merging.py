@@ -20,6 +20,9 @@ from pipeline.analysis.dedup.pairs import Pairs, of_pairs
 from pipeline.analysis.dedup.rules import ROUNDING, Between, MergeRule
 from pipeline.model import BoolArray, IntArray
 
+_OF_STACKS = frozenset(("cause", "caller", "stacks"))
+"""Features that are read from stacks."""
+
 
 @dataclass(frozen=True, slots=True)
 class Nearest:
@@ -48,6 +51,7 @@ class _Allowed:
     pairs: Pairs
     may: BoolArray  # (n, n) which may be one
     rules: Sequence[MergeRule]  # those that no left-out feature stands in
+    apart: BoolArray  # (n, n) which have causes of their own, whatever stacks they have in common
 
     def between(self, kind: Between) -> BoolArray:
         """Return the pairs that a rule is for: (n, n)."""
@@ -61,28 +65,31 @@ def merge(pairs: Pairs) -> Merged:
         All groups, those of reported events first and in their order, the others by their smallest index.
     """
     rules = [rule for rule in pairs.config.pairwise.rules if all(map(pairs.config.runs, rule.bounds))]
-    allowed = _Allowed(pairs, may_be_one(pairs), rules)
+    caused = np.array([is_caused(candidate) for candidate in pairs.candidates], dtype=np.bool_)
+    caused[: len(pairs.reported)] = False  # by its explanation, which is of other hours
+    allowed = _Allowed(pairs, may_be_one(pairs), rules, _apart(pairs, caused))
     groups = _Groups(len(pairs.candidates), [known.event for known in pairs.reported], pairs.gcpu)
     links: dict[int, Link] = {}
-    caused = np.array([is_caused(candidate) for candidate in pairs.candidates], dtype=np.bool_)
     # That two begin together says less than what they have in common in stacks or in their course.
     linked = sorted(_linked(allowed), key=lambda item: (item[1].code == "onset", -item[0], *item[2:]))
     for _, link, row, other in linked:
         # What got slower in two places has two causes, though one metric may have got worse by both.
         if link.code == "onset" and groups.hold_gcpu(row, other):
             continue
-        # Each has a cause of its own: they are one only by the change or the release that made both.
-        if caused[row] and caused[other] and link.code != "release" and not _have_change(pairs, row, other):
-            continue
         if groups.join(row, other):
             links.setdefault(row, link)
             links.setdefault(other, link)
-    missed = _absorb(allowed, groups, links, caused)
+    missed = _absorb(allowed, groups, links)
     return Merged(groups.all(), links, _nearest(allowed, groups.roots(), missed))
 
 
-def _have_change(pairs: Pairs, row: int, other: int) -> bool:
-    return bool(pairs.causes[row].changes.keys() & pairs.causes[other].changes.keys())
+def _apart(pairs: Pairs, caused: BoolArray) -> BoolArray:
+    """Return which pairs have causes of their own that no change made together: (n, n)."""
+    apart = caused[:, None] & caused[None, :]
+    for row, other in np.argwhere(np.triu(apart, k=1)).tolist():
+        if pairs.causes[row].changes.keys() & pairs.causes[other].changes.keys():
+            apart[row, other] = apart[other, row] = False
+    return apart
 
 
 def _linked(allowed: _Allowed) -> Iterable[tuple[float, Link, int, int]]:
@@ -100,6 +107,8 @@ def _linked(allowed: _Allowed) -> Iterable[tuple[float, Link, int, int]]:
         for feature, bound in rule.bounds.items():
             known = allowed.pairs.features.get(feature)
             fits = fits & (known >= bound - ROUNDING) if known is not None else np.zeros_like(fits)
+        if not _OF_STACKS.isdisjoint(rule.bounds):
+            fits = fits & ~allowed.apart
         seen |= fits
         for row, other in np.argwhere(fits).tolist():
             scores = {feature: float(allowed.pairs.features[feature][row, other]) for feature in rule.bounds}
@@ -107,9 +116,7 @@ def _linked(allowed: _Allowed) -> Iterable[tuple[float, Link, int, int]]:
             yield float(total[row, other]), Link(feature, scores[feature], rule.bounds[feature]), row, other
 
 
-def _absorb(
-    allowed: _Allowed, groups: _Groups, links: dict[int, Link], caused: BoolArray
-) -> dict[int, Nearest]:
+def _absorb(allowed: _Allowed, groups: _Groups, links: dict[int, Link]) -> dict[int, Nearest]:
     """Let a group join what explains its largest rise by stacks, if a rule says so, small ones first.
 
     So a caller joins what it calls; that one in turn is too small a part of its caller to draw others in. The
@@ -135,8 +142,7 @@ def _absorb(
             continue
         # What is larger explains all that it calls, whatever made that rise.
         within = allowed.may[row] & allowed.pairs.gcpu & (size <= size[row]) & (roots != roots[row])
-        if caused[row]:
-            within &= ~caused
+        within &= ~allowed.apart[row]
         members = np.flatnonzero(within)
         if not len(members):
             continue

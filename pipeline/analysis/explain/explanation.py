@@ -110,6 +110,8 @@ def explain(
     asked = sets.named(candidates)
     least = np.full(len(sets), noise.least(_bound(len(sets), config)))
     least[asked] = noise.least(_bound(int(asked.sum()), config))
+    # What scales more than half of all samples is the scale itself, since shares add up to one.
+    least[~sets.is_own & (2 * sets.sums(base) > base.sum())] = math.inf
     chosen = select_causes(sets, seen, base, noise.dispersion, least)
     moves = find_moves(sets, chosen, seen, base, noise)
     every = list(dict.fromkeys([*chosen, *moves.values()]))

@@ -54,6 +54,8 @@ def find_moves(
         near = callers.neighbours(cause, wanted)
         near = near[[number not in taken for number in near.tolist()]]
         near = near[_overlaps(sets, cause, near) == 0]
+        # What is most of the rest falls as shares add up to one, whoever rises.
+        near = near[2 * wanted[near] <= float(expected.sum()) - wanted[cause]]
         if not len(near):
             continue
         none = change[near] ** 2 / variance[near]

@@ -160,12 +160,11 @@ def _factor(
             return above
         weight = _weights(expected[follows])
         factor = max(float(weight @ seen[follows] / (weight @ expected[follows])), least)
+    if 2 * expected[follows].sum() < expected.sum():  # no majority: its parts went ways of their own
+        return above
     own = float(np.log(factor))
     if is_root:
         return own
-    total, agreeing = float(expected.sum()), float(expected[follows].sum())
-    if 2 * agreeing < total:  # no majority: its parts went ways of their own
-        return above
     usual = float(np.exp(above)) * float(weight @ expected[follows])
     if abs(factor * float(weight @ expected[follows]) - usual) > _ERRORS * float(_error(usual, per_sample)):
         return own
