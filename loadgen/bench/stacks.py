@@ -98,7 +98,7 @@ def measure_stacks(advance: Callable[[], None], *, stacks: int) -> list[BenchRes
     shifts = partial(judge_cost_shifts, carried=carried, history=history)
     watch.step("cost shift", lambda: shifts(cluster.stacks, candidates, [()] * len(candidates)))
     watch.step("traffic shift", lambda: judge_traffic_shifts(history, candidates))
-    watch.step("explanation", lambda: explain(carried.index, days))
+    watch.step("explanation", lambda: explain(history, labels))
     watch.step("rises", lambda: measure_rises(carried.index, [candidate.series for candidate in candidates]))
     compared = watch.step(
         "index of root cause", lambda: carry_over(against_control(index_stacks(around), days)).index

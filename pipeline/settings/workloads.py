@@ -134,7 +134,7 @@ class Workload(StrictModel):
     opposite: tuple[str, ...] = ()  # names of metrics that get worse the other way; see looks_at
     lateness_s: OptionalSeconds = Field(alias="lateness", default=None)
     change_lookback_s: OptionalSeconds = Field(alias="change_lookback", default=None)
-    grouping: Literal["cause", "som", "kdd2018"] = "cause"
+    grouping: Literal["explained", "cause", "som", "kdd2018"] = "explained"
     merge_rules: tuple[SimilarityRule, ...] | None = None
     steps: tuple[str, ...] = ()  # keys of optional steps that are asked, too
     cost_domains: tuple[CostDomain, ...] = ()

@@ -1,7 +1,7 @@
-"""The explanation beside today's rules, on the recorded fleets: what each says of true and false candidates.
+"""Grouping by the explanation beside grouping by rules, on the recorded fleets.
 
-``python -m tests.support.explained_fleets`` prints a table; ``--only NAME`` of one fleet, ``--seed N`` with
-other draws than the recorded ones.
+``python -m tests.support.explained_fleets`` prints a table of what either reports; ``--only NAME`` of one
+fleet, ``--seed N`` with other draws than the recorded ones, ``--verbose`` with the events that differ.
 """
 
 from __future__ import annotations
@@ -9,100 +9,47 @@ from __future__ import annotations
 import argparse
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterator
+from typing import Literal
 
-from loadgen.evaluation.model import UNEXPECTED_KINDS
+from loadgen.evaluation.matching import MatchedEvent
+from loadgen.evaluation.model import Outcome
+from loadgen.evaluation.reading import truth_from_json
+from loadgen.evaluation.runs import score_backtest
 from loadgen.fleet.simulate import simulate
-from pipeline.analysis.explain.verdict import STEP
-from pipeline.backtest.dataset import Dataset
 from pipeline.backtest.run import run_backtest
-from pipeline.model import Candidate, Decision, Scan
-from pipeline.model.metric_kind import is_gcpu
 from pipeline.settings.config import Settings
 from tests.support.fleet_choice import FLEETS, RecordedFleet
 
-CODES = ("own", "through", "moved", "entry", "unclear", "gone")
-NEAR_S = 6 * 3600.0
-"""How far from its onset a candidate may be dated and be the regression that was put in."""
+Grouping = Literal["cause", "explained"]
+GROUPINGS: tuple[Grouping, ...] = ("cause", "explained")
+OUTCOMES: tuple[Outcome, ...] = ("true_positive", "repeated", "false_positive")
 
 
-@dataclass(slots=True)
-class Verdicts:
-    """What the explanation says of a fleet's candidates, by what the rules made of them and the truth."""
-
-    events: dict[bool, Counter[str]] = field(default_factory=lambda: {True: Counter(), False: Counter()})
-    others: dict[bool, Counter[str]] = field(default_factory=lambda: {True: Counter(), False: Counter()})
-    seconds: float = 0.0
-
-
-def explain_fleet(fleet: RecordedFleet, seed: int) -> Verdicts:
-    """Return what the explanation says of the candidates of one fleet that reach deduplication."""
-    verdicts = Verdicts()
+def judge_fleet(fleet: RecordedFleet, seed: int, grouping: Grouping) -> list[MatchedEvent]:
+    """Return the events of a fleet, each with what the truth says of it."""
     workloads = [
-        workload.model_copy(update={"steps": (*workload.steps, STEP)})
+        workload.model_copy(update={"grouping": grouping, "steps": ()})
         for workload in fleet.chosen_workloads()
     ]
-    began = time.process_time()
+    judged: list[MatchedEvent] = []
     for scenario in fleet.scenarios():
         data = simulate(scenario, seed).dataset
-        for scan in run_backtest(data, workloads, settings=Settings()).scans:
-            for is_event, candidate, decision in _explained(scan):
-                counter = (verdicts.events if is_event else verdicts.others)[_is_true(data, candidate)]
-                counter[decision.code] += 1
-    verdicts.seconds = time.process_time() - began
-    return verdicts
+        run = run_backtest(data, workloads, settings=Settings())
+        judged += score_backtest(truth_from_json(data.truth), run, workloads).matching.judged
+    return judged
 
 
-def _explained(scan: Scan) -> Iterator[tuple[bool, Candidate, Decision]]:
-    """Yield the candidates with stacks, whether they were reported by themselves, and the explanation."""
-    reported = [(True, candidate) for candidate in scan.candidates]
-    members = [(False, member) for candidate in scan.candidates for member in candidate.group]
-    dropped = [(False, dropped.candidate) for dropped in scan.dropped]
-    joined = [(False, joined.candidate) for joined in scan.joined]
-    for is_event, candidate in (*reported, *members, *dropped, *joined):
-        for decision in candidate.passed:
-            if decision.step == STEP and decision.code and is_gcpu(candidate.metric_kind):
-                yield is_event, candidate, decision
+def _cells(judged: list[MatchedEvent]) -> str:
+    outcomes = Counter(item.outcome for item in judged)
+    return " | ".join(str(outcomes[outcome]) for outcome in OUTCOMES)
 
 
-def _is_true(data: Dataset, candidate: Candidate) -> bool:
-    """Return whether a candidate is the cause that was put in, about when it was."""
-    return any(
-        row["kind"] not in UNEXPECTED_KINDS
-        and _leads(row, candidate)
-        and row["start"] - NEAR_S < candidate.change_time < (row.get("end") or row["start"]) + NEAR_S
-        for row in data.truth
-    )
-
-
-def _leads(row: Mapping[str, Any], candidate: Candidate) -> bool:
-    return bool(row["series"]) and tuple(row["series"][0][:2]) == tuple(candidate.series)
-
-
-def table(rows: Sequence[tuple[str, Verdicts]]) -> Iterator[str]:
-    """Yield the lines of the table: of each group how many there are, and how many of each code."""
-    yield "| fleet | true events | other events | true, not reported | s |"
-    yield "| --- | --- | --- | --- | --- |"
-    total = Verdicts()
-    for name, verdicts in rows:
-        yield _line(name, verdicts)
-        for truth in (True, False):
-            total.events[truth] += verdicts.events[truth]
-            total.others[truth] += verdicts.others[truth]
-        total.seconds += verdicts.seconds
-    yield _line("all", total)
-
-
-def _line(name: str, verdicts: Verdicts) -> str:
-    groups = (verdicts.events[True], verdicts.events[False], verdicts.others[True])
-    return f"| {name} | {' | '.join(map(_counts, groups))} | {verdicts.seconds:.0f} |"
-
-
-def _counts(counter: Counter[str]) -> str:
-    named = ", ".join(f"{counter[code]} {code}" for code in CODES if counter[code])
-    return f"{counter.total()}: {named}" if named else "0"
+def _differences(judged: dict[Grouping, list[MatchedEvent]]) -> Iterator[str]:
+    """Yield the events that one grouping reports, or reports otherwise."""
+    events = [{(item.event.metric, item.outcome) for item in judged[grouping]} for grouping in GROUPINGS]
+    for sign, some in (("-", events[0] - events[1]), ("+", events[1] - events[0])):
+        yield from (f"    {sign} {metric}: {outcome}" for metric, outcome in sorted(some))
 
 
 def main() -> None:
@@ -110,14 +57,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", choices=[fleet.name for fleet in FLEETS], action="append")
     parser.add_argument("--seed", type=int, help="another seed than that of the record")
+    parser.add_argument("--verbose", action="store_true", help="name the events that differ")
     arguments = parser.parse_args()
-    rows = []
+    print("| fleet | rules: true | repeated | false | explanation: true | repeated | false |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    every: dict[Grouping, list[MatchedEvent]] = {grouping: [] for grouping in GROUPINGS}
+    taken_s = dict.fromkeys(GROUPINGS, 0.0)
     for fleet in FLEETS:
-        if not arguments.only or fleet.name in arguments.only:
-            rows.append((fleet.name, explain_fleet(fleet, arguments.seed or fleet.seed)))
-            print(_line(*rows[-1]), flush=True)
-    print()
-    print("\n".join(table(rows)))
+        if arguments.only and fleet.name not in arguments.only:
+            continue
+        judged: dict[Grouping, list[MatchedEvent]] = {}
+        for grouping in GROUPINGS:
+            began = time.process_time()
+            judged[grouping] = judge_fleet(fleet, arguments.seed or fleet.seed, grouping)
+            taken_s[grouping] += time.process_time() - began
+            every[grouping] += judged[grouping]
+        print(f"| {fleet.name} | {' | '.join(map(_cells, judged.values()))} |", flush=True)
+        if arguments.verbose:
+            print("\n".join(_differences(judged)))
+    print(f"| all | {' | '.join(map(_cells, every.values()))} |")
+    print(f"{', '.join(f'{grouping} {taken_s[grouping]:.0f} s' for grouping in GROUPINGS)} of a processor")
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 from scipy import special
@@ -36,6 +37,17 @@ _LEAST_DEGREES, _MOST_DEGREES = 0.1, 100.0
 """Below, a prior says nothing; above, it says all."""
 
 
+Numbers = TypeVar("Numbers", float, FloatArray)
+"""Of one sum of stacks, or of many."""
+
+
+class Weighed(NamedTuple, Generic[Numbers]):
+    """A standard error that days and a prior agree on, with its degrees of freedom."""
+
+    error: Numbers
+    degrees_of_freedom: float
+
+
 @dataclass(frozen=True, slots=True)
 class DailyNoise:
     """What a service's subroutines are seen to do from day to day, beyond sampling.
@@ -47,7 +59,7 @@ class DailyNoise:
     drift: float = 0.0
     degrees_of_freedom: float = 0.0
 
-    def weigh(self, *, sampled: float, observed: float, expected: float, days: int) -> tuple[float, float]:
+    def weigh(self, *, sampled: Numbers, observed: Numbers, expected: Numbers, days: int) -> Weighed[Numbers]:
         """Return the standard error of a change of some stacks' share, and its degrees of freedom.
 
         Args:
@@ -56,14 +68,13 @@ class DailyNoise:
             expected: The share.
             days: How many days there are; below MIN_DAYS, only the prior counts.
         """
-        likely = math.hypot(sampled, self.drift * expected)
+        likely = sampled**2 + (self.drift * expected) ** 2
         if days < MIN_DAYS:
-            return likely, math.inf
+            return Weighed(likely**0.5, math.inf)
         own = days - 1
         degrees_of_freedom = own + self.degrees_of_freedom
-        return math.sqrt(
-            (own * observed**2 + self.degrees_of_freedom * likely**2) / degrees_of_freedom
-        ), degrees_of_freedom
+        variance = (own * observed**2 + self.degrees_of_freedom * likely) / degrees_of_freedom
+        return Weighed(variance**0.5, degrees_of_freedom)
 
 
 def sampling_dispersion(

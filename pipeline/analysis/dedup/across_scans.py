@@ -115,7 +115,7 @@ def join_reported(
                 outcome.join(every[row], reported[leads], merged.links[row])
             continue
         # A workload that asks for another way to group a scan's candidates does not get this one.
-        for rows in [new] if config.grouping == "cause" else [[row] for row in new]:
+        for rows in [new] if config.grouping in ("cause", "explained") else [[row] for row in new]:
             leader = choose_representative(rows, every, index, pairs.causes, rises)
             explained = _residual(evidence, cluster, every[leader], history, config)
             if explained is None:

@@ -20,6 +20,7 @@ from pipeline.analysis.dedup.evidence import (
     ReportHistory,
     members_of,
 )
+from pipeline.analysis.dedup.explained import is_caused
 from pipeline.analysis.dedup.within_scan import group_cluster
 from pipeline.analysis.explain.verdict import STEP, judge
 from pipeline.analysis.mix import within
@@ -64,7 +65,7 @@ class DedupDecision:
 
         def noted(candidate: Candidate) -> Candidate:
             decision = said.get((candidate.series, candidate.change_time))
-            if decision is None:
+            if decision is None or is_caused(candidate):
                 return candidate
             group = tuple(map(noted, candidate.group))
             return replace(candidate, passed=(*candidate.passed, decision), group=group)
@@ -86,7 +87,9 @@ def decide(evidence: DedupEvidence, config: DedupConfig) -> DedupDecision:
         if not cluster.candidates:
             continue
         cluster, frames = _without_frames(evidence, cluster, config)
-        cluster, moved = _without_traffic(cluster, config)
+        cluster, moved = (
+            (cluster, ()) if config.grouping == "explained" else _without_traffic(cluster, config)
+        )
         decision.dropped += [*frames, *moved]
         if not cluster.candidates:
             continue
@@ -139,7 +142,7 @@ def _without_frames(
 def _without_traffic(cluster: Cluster, config: DedupConfig) -> tuple[Cluster, Sequence[Dropped]]:
     """Return a cluster without what rose as its callers have more traffic: it has no cause to share."""
     history = cluster.history
-    if history is None or not config.runs("traffic_shift"):
+    if history is None or not config.runs("traffic_shift") or config.grouping == "explained":
         return cluster, ()
     kept, dropped = divide(judge_traffic_shifts(history, cluster.candidates))
     return cluster.having(kept), dropped
@@ -158,11 +161,14 @@ def _without_shifts(
 ) -> tuple[Sequence[Candidate], Sequence[Dropped]]:
     if not config.runs("cost_shift"):
         return groups, ()
-    deployed = evidence.deployed.before(groups, config, early=TOLERANCE_WINDOWS)
-    return divide(
+    # What users say of their own domains is asked of every candidate.
+    own = bool(config.cost_domains) or evidence.label_groups is not None
+    asked = [group for group in groups if own or not is_caused(group)]
+    deployed = evidence.deployed.before(asked, config, early=TOLERANCE_WINDOWS)
+    kept, dropped = divide(
         judge_cost_shifts(
             cluster.stacks,
-            groups,
+            asked,
             deployed,
             defined=config.cost_domains,
             label_groups=evidence.label_groups,
@@ -170,6 +176,7 @@ def _without_shifts(
             history=cluster.history,
         )
     )
+    return [*(group for group in groups if group not in asked), *kept], dropped
 
 
 def _history(evidence: DedupEvidence, cluster: Cluster, decision: DedupDecision) -> ReportHistory:

@@ -20,6 +20,7 @@ from pipeline.analysis.mix.within import RiseWithin
 from pipeline.analysis.rootcause import first_announcements
 from pipeline.analysis.stacks import CarriedOver, StackIndex, against_control, carry_over
 from pipeline.model import Candidate, Change, FloatArray, Scan, SeriesKey, SeriesMatrix
+from pipeline.model.frames import element
 from pipeline.model.metric_kind import is_gcpu
 from pipeline.model.units import DAY_S
 
@@ -41,7 +42,7 @@ class DedupConfig:
     analysis_s: float
     lookback_s: float
     source: Literal["gcpu", "service"] = "gcpu"  # of the workload's series
-    grouping: Literal["cause", "som", "kdd2018"] = "cause"  # of the candidates of one scan
+    grouping: Literal["cause", "explained", "som", "kdd2018"] = "cause"  # of the candidates of one scan
     pairwise: PairwiseConfig = field(default_factory=PairwiseConfig)
     cost_domains: tuple[tuple[str, tuple[str, ...]], ...] = ()  # name and patterns of subroutines
     without: frozenset[str] = frozenset()  # keys of pipeline.model.steps
@@ -161,10 +162,8 @@ class Cluster:
     @cached_property
     def explanation(self) -> Explanation | None:
         """The causes of what became of the stacks; None without any."""
-        if not self.stacks.index.stacks:
-            return None
-        compared = self.stacks.compared(self.carried)
-        return explain(compared.index, compared.days)
+        labels = [element(*candidate.series) for candidate in self.candidates]
+        return None if self.history is None else explain(self.history, labels)
 
     @property
     def index(self) -> StackIndex:

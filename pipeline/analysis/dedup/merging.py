@@ -14,10 +14,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.analysis.dedup.constraints import may_be_one
+from pipeline.analysis.dedup.explained import is_caused
 from pipeline.analysis.dedup.links import Link
 from pipeline.analysis.dedup.pairs import Pairs, of_pairs
 from pipeline.analysis.dedup.rules import ROUNDING, Between, MergeRule
 from pipeline.model import BoolArray, IntArray
+
+_OF_STACKS = frozenset(("cause", "caller", "stacks"))
+"""Features that are read from stacks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,7 @@ class _Allowed:
     pairs: Pairs
     may: BoolArray  # (n, n) which may be one
     rules: Sequence[MergeRule]  # those that no left-out feature stands in
+    apart: BoolArray  # (n, n) which have causes of their own, whatever stacks they have in common
 
     def between(self, kind: Between) -> BoolArray:
         """Return the pairs that a rule is for: (n, n)."""
@@ -60,7 +65,9 @@ def merge(pairs: Pairs) -> Merged:
         All groups, those of reported events first and in their order, the others by their smallest index.
     """
     rules = [rule for rule in pairs.config.pairwise.rules if all(map(pairs.config.runs, rule.bounds))]
-    allowed = _Allowed(pairs, may_be_one(pairs), rules)
+    caused = np.array([is_caused(candidate) for candidate in pairs.candidates], dtype=np.bool_)
+    caused[: len(pairs.reported)] = False  # by its explanation, which is of other hours
+    allowed = _Allowed(pairs, may_be_one(pairs), rules, _apart(pairs, caused))
     groups = _Groups(len(pairs.candidates), [known.event for known in pairs.reported], pairs.gcpu)
     links: dict[int, Link] = {}
     # That two begin together says less than what they have in common in stacks or in their course.
@@ -74,6 +81,15 @@ def merge(pairs: Pairs) -> Merged:
             links.setdefault(other, link)
     missed = _absorb(allowed, groups, links)
     return Merged(groups.all(), links, _nearest(allowed, groups.roots(), missed))
+
+
+def _apart(pairs: Pairs, caused: BoolArray) -> BoolArray:
+    """Return which pairs have causes of their own that no change made together: (n, n)."""
+    apart = caused[:, None] & caused[None, :]
+    for row, other in np.argwhere(np.triu(apart, k=1)).tolist():
+        if pairs.causes[row].changes.keys() & pairs.causes[other].changes.keys():
+            apart[row, other] = apart[other, row] = False
+    return apart
 
 
 def _linked(allowed: _Allowed) -> Iterable[tuple[float, Link, int, int]]:
@@ -91,6 +107,8 @@ def _linked(allowed: _Allowed) -> Iterable[tuple[float, Link, int, int]]:
         for feature, bound in rule.bounds.items():
             known = allowed.pairs.features.get(feature)
             fits = fits & (known >= bound - ROUNDING) if known is not None else np.zeros_like(fits)
+        if not _OF_STACKS.isdisjoint(rule.bounds):
+            fits = fits & ~allowed.apart
         seen |= fits
         for row, other in np.argwhere(fits).tolist():
             scores = {feature: float(allowed.pairs.features[feature][row, other]) for feature in rule.bounds}
@@ -124,6 +142,7 @@ def _absorb(allowed: _Allowed, groups: _Groups, links: dict[int, Link]) -> dict[
             continue
         # What is larger explains all that it calls, whatever made that rise.
         within = allowed.may[row] & allowed.pairs.gcpu & (size <= size[row]) & (roots != roots[row])
+        within &= ~allowed.apart[row]
         members = np.flatnonzero(within)
         if not len(members):
             continue

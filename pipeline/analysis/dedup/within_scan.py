@@ -21,6 +21,7 @@ from pipeline.analysis.dedup.evidence import (
     Reported,
     cluster_by_time,
 )
+from pipeline.analysis.dedup.explained import group_explained
 from pipeline.analysis.dedup.links import Link
 from pipeline.analysis.dedup.merging import merge
 from pipeline.analysis.dedup.pairs import pair_up
@@ -56,9 +57,21 @@ def group_cluster(
 
     What stands for a group has passed with the group's size, itself counted, against 1.
     """
-    candidates = cluster.candidates
+    if config.grouping != "explained":
+        return _grouped(cluster.candidates, find_groups(evidence, cluster, config))
+    explained = group_explained(cluster)
+    groups, members = _grouped(explained.candidates, explained.groups)
+    left = cluster.having(explained.left)
+    more, others = _grouped(left.candidates, find_groups(evidence, left, config))
+    return [*groups, *more], [*explained.dropped, *members, *others]
+
+
+def _grouped(
+    candidates: Sequence[Candidate], chosen: Sequence[tuple[Group, Sequence[Link]]]
+) -> tuple[list[Candidate], list[Dropped]]:
+    """Return what stands for each group, with the members inside, and the members as dropped ones."""
     groups, dropped = [], []
-    for group, links in find_groups(evidence, cluster, config):
+    for group, links in chosen:
         leader = candidates[group.representative]
         # Their own decisions stand in the ledger; thousands of them would outgrow a message.
         members = tuple(replace(candidates[row], passed=()) for row in group.members)

@@ -8,7 +8,7 @@ are no subroutines: nothing is their own, and they call nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -67,6 +67,12 @@ class CauseSets:
         for row in range(self.reading_starts[number], self.reading_starts[number + 1]):
             caller = names[self.caller[row]] if self.caller[row] >= 0 else ""
             yield Reading(KINDS[self.kind[row]], names[self.label[row]], caller)
+
+    def named(self, labels: Iterable[str]) -> BoolArray:
+        """Return which sets may be read as one of these labels: (sets,)."""
+        numbers = [self.index.labels[label] for label in labels if label in self.index.labels]
+        readings = np.isin(self.label, numbers)
+        return np.add.reduceat(readings, self.reading_starts[:-1]) > 0 if len(self) else readings
 
     def sums(self, values: FloatArray) -> FloatArray:
         """Return the sums over the stacks of each set: (…, sets) from (…, stacks)."""

@@ -1,7 +1,7 @@
 """Decomposition: a subroutine's rise as a sum of what each cause, traffic and chance made of it.
 
-Layer by layer each stack goes from what was expected to what was seen: traffic, then the causes, then what is
-left. Factors that lie over one another share a rise by the logarithmic mean (LMDI: Ang, Energy Policy 32,
+Layer by layer each stack goes from what was expected to what was seen: renames, traffic, the causes, and what
+is left. Factors that lie over one another share a rise by the logarithmic mean (LMDI: Ang, Energy Policy 32,
 2004), so that the parts add up exactly, whatever their order.
 """
 
@@ -24,6 +24,7 @@ class Layers:
     """Samples of each stack after the change, by how much is taken into account."""
 
     expected: FloatArray  # (stacks,) as on other days at these hours
+    renamed: FloatArray  # in the stacks that each became
     traffic: FloatArray  # with the traffic of their entries
     fitted: FloatArray  # with the causes
     seen: FloatArray
@@ -34,6 +35,7 @@ class Decomposition:
     """Parts of the rise of some stacks, in shares of all samples; they add up to the rise."""
 
     rise: float
+    renamed: float  # what stacks took over from those that vanished at their places
     causes: FloatArray  # (causes,)
     traffic: float
     left: float  # not explained: chance, or too little to be a cause
@@ -42,18 +44,18 @@ class Decomposition:
 def cause_amounts(sets: CauseSets, causes: Sequence[int], fit: Fit, layers: Layers) -> FloatArray:
     """Return the samples that each cause adds to each stack: (causes, stacks).
 
-    Where several own-cost sets hold a stack there is one at most, as a stack ends in one subroutine.
+    A stack that a cause makes what it is owes all of its change to that cause.
     """
     amounts = np.zeros((len(causes), len(layers.seen)))
     change = layers.fitted - layers.traffic
     mean = _logarithmic_mean(layers.fitted, layers.traffic)
     for row, cause in enumerate(causes):
         stacks = sets.of(cause)
-        if sets.is_own[cause]:
-            amounts[row, stacks] = change[stacks]
-        else:
-            stacks = stacks[~fit.own[stacks]]
-            amounts[row, stacks] = mean[stacks] * np.log(fit.factors[row])
+        own = stacks[fit.owner[stacks] == row]
+        amounts[row, own] = change[own]
+        if np.isfinite(fit.factors[row]):
+            scaled = stacks[fit.owner[stacks] < 0]
+            amounts[row, scaled] = mean[scaled] * np.log(fit.factors[row])
     return amounts
 
 
@@ -68,8 +70,9 @@ def decompose(layers: Layers, amounts: FloatArray, rows: BoolArray) -> Decomposi
     total = max(float(layers.seen.sum()), 1.0)
     causes = amounts[:, rows].sum(axis=1) / total
     rise = float((layers.seen - layers.expected)[rows].sum()) / total
-    traffic = float((layers.traffic - layers.expected)[rows].sum()) / total
-    return Decomposition(rise, causes, traffic, rise - traffic - float(causes.sum()))
+    renamed = float((layers.renamed - layers.expected)[rows].sum()) / total
+    traffic = float((layers.traffic - layers.renamed)[rows].sum()) / total
+    return Decomposition(rise, renamed, causes, traffic, rise - renamed - traffic - float(causes.sum()))
 
 
 def _logarithmic_mean(one: FloatArray, other: FloatArray) -> FloatArray:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import repeat
 
 import numpy as np
 
+from pipeline.analysis.cost_shift.daily_noise import MIN_DAYS
+from pipeline.analysis.cost_shift.stack_history import StackHistory
 from pipeline.analysis.explain.cause_sets import Reading, find_cause_sets
 from pipeline.analysis.explain.decomposition import Decomposition, Layers, cause_amounts, decompose
 from pipeline.analysis.explain.moves import find_moves
-from pipeline.analysis.explain.noise import dispersion_of_sets
+from pipeline.analysis.explain.noise import Compared, noise_of_sets
+from pipeline.analysis.explain.renames import Renames, find_renames
 from pipeline.analysis.explain.selection import fit_causes, select_causes
 from pipeline.analysis.explain.traffic import ENOUGH, find_entries, traffic_factors
 from pipeline.analysis.stacks import StackIndex, usual_factors
-from pipeline.model import FloatArray, StackMatrix
+from pipeline.model import FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +30,6 @@ class ExplanationConfig:
     """Gain that a cause must bring beyond twice the logarithm of the number of possible ones, which is what
     the best of them brings by chance: a chance of about one in ten that any of a cluster's is."""
 
-    min_days: int = 3  # of two, one on which something else changed would be half
-
 
 @dataclass(frozen=True, slots=True)
 class Cause:
@@ -37,9 +37,9 @@ class Cause:
 
     Args:
         readings: The ways to read it, the plainest first: stacks cannot distinguish them.
-        amount: What it adds, as a share of all samples.
+        amount: What it adds where it is, as a share of all samples.
         error: Standard error of the amount.
-        factor: By what it scales its stacks; NaN for own costs.
+        factor: By what it scales its stacks; NaN for own costs and for new work.
         moved_from: What lost as much beside it; None where its cost came from nowhere.
     """
 
@@ -62,11 +62,24 @@ class Explanation:
     causes: tuple[Cause, ...]
     index: StackIndex
     layers: Layers
-    amounts: FloatArray  # (causes, stacks) samples
+    amounts: FloatArray  # (causes, stacks) samples; of what moved, what was lost elsewhere too
+    per_sample: float = 2.0  # variance by sampling alone of a sum less its expectation
+    drift: float = 0.0  # typical standard deviation beyond sampling, relative
+    renames: Renames | None = None
 
     def of(self, label: str) -> Decomposition:
         """Return the parts of the rise of a label."""
         return decompose(self.layers, self.amounts, self.index.holding([label]))
+
+    def error_of(self, label: str) -> float:
+        """Return the standard error of the rise of a label, as a share of all samples."""
+        expected = float(self.layers.expected[self.index.holding([label])].sum())
+        variance = self.per_sample * max(expected, 1.0) + (self.drift * expected) ** 2
+        return math.sqrt(variance) / max(float(self.layers.seen.sum()), 1.0)
+
+    def former(self, label: str) -> str:
+        """Return the name that a label took most of its cost over from; empty for none."""
+        return self.renames.former(label, self.layers.expected) if self.renames else ""
 
     @cached_property
     def named(self) -> frozenset[str]:
@@ -75,60 +88,77 @@ class Explanation:
 
 
 def explain(
-    index: StackIndex, days: Sequence[StackMatrix], config: ExplanationConfig | None = None
+    history: StackHistory, candidates: Sequence[str] = (), config: ExplanationConfig | None = None
 ) -> Explanation:
     """Explain what became of the stacks.
 
     Args:
-        index: Of the stacks before and after the change, both sides at their own counts.
-        days: Stacks at the same hours of earlier days; what the index does not know counts in totals alone.
+        history: Stacks before and after the change, and at the same hours of earlier days.
+        candidates: Labels that are known to have risen, by more than these stacks: fewer are tried, so less
+            is asked of them.
         config: Settings.
     """
     config = config or ExplanationConfig()
-    before, after = _days(index, days)
-    usual = np.ones(index.stacks)
-    if len(before) >= config.min_days:
-        usual = usual_factors(index, before, after)
-    else:
-        before = after = np.zeros((0, index.stacks))
-    seen = index.matrix.after
-    scale = index.matrix.total_after / max(index.matrix.total_before, 1.0)
-    expected = index.matrix.before * usual * scale
-    entries = find_entries(index, after, before * usual)
-    factors = traffic_factors(index, entries, np.vstack([seen, after]), np.vstack([expected, before * usual]))
-    sets = find_cause_sets(index, seen + expected, ENOUGH)
-    # Twice the noise is what two equal spans have; a longer one before is known better.
-    dispersion = dispersion_of_sets(sets, after, before * usual * factors[1:]) * (1 + scale) / 2
-    base = expected * factors[0]
-    least = 2 * math.log(max(len(sets), 2)) + config.slack
-    chosen = select_causes(sets, seen, base, dispersion, least)
-    fit = fit_causes(sets, chosen, seen, base)
-    layers = Layers(expected, base, fit.samples, seen)
-    amounts = cause_amounts(sets, chosen, fit, layers)
-    moves = find_moves(sets, chosen, seen, base, dispersion)
+    index = history.index
+    renames = find_renames(history)
+    compared, expected = _compared(history, renames)
+    factors = traffic_factors(index, find_entries(index, compared), compared)
+    followed = replace(compared, expected=compared.expected * factors)
+    seen, base = compared.seen[0], followed.expected[0]
+    sets = find_cause_sets(index, seen + compared.expected[0], ENOUGH)
+    noise = noise_of_sets(sets, followed)
+    asked = sets.named(candidates)
+    least = np.full(len(sets), noise.least(_bound(len(sets), config)))
+    least[asked] = noise.least(_bound(int(asked.sum()), config))
+    # What scales more than half of all samples is the scale itself, since shares add up to one.
+    least[~sets.is_own & (2 * sets.sums(base) > base.sum())] = math.inf
+    chosen = select_causes(sets, seen, base, noise.dispersion, least)
+    moves = find_moves(sets, chosen, seen, base, noise)
+    every = list(dict.fromkeys([*chosen, *moves.values()]))
+    fit = fit_causes(sets, every, seen, base)
+    layers = Layers(expected, compared.expected[0], base, fit.samples, seen)
+    amounts = dict(zip(every, cause_amounts(sets, every, fit, layers), strict=True))
+    left = [cause for cause in chosen if cause not in moves.values()]  # the lost is part of what won it
+    ratio = float(compared.ratio[0])
+    counted = sets.sums(fit.samples + ratio * base) / (1 + ratio)
+    errors = np.sqrt(noise.dispersion * counted)
     total = max(float(seen.sum()), 1.0)
+    factor = dict(zip(every, fit.factors.tolist(), strict=True))
     causes = tuple(
         Cause(
             readings=tuple(sets.readings(cause)),
-            amount=float(amounts[row].sum()) / total,
-            error=math.sqrt(float(dispersion[cause] * fit.samples[sets.of(cause)].sum())) / total,
-            factor=math.nan if sets.is_own[cause] else float(fit.factors[row]),
-            moved_from=next(sets.readings(moves[cause].neighbour)) if cause in moves else None,
+            amount=float(amounts[cause].sum()) / total,
+            error=float(errors[cause]) / total,
+            factor=factor[cause],
+            moved_from=next(sets.readings(moves[cause])) if cause in moves else None,
         )
-        for row, cause in enumerate(chosen)
+        for cause in left
     )
-    return Explanation(causes, index, layers, amounts)
+    netted = [amounts[cause] + (amounts[moves[cause]] if cause in moves else 0.0) for cause in left]
+    return Explanation(
+        causes=causes,
+        index=index,
+        layers=layers,
+        amounts=np.array(netted).reshape(len(left), index.stacks),
+        per_sample=float(compared.per_sample[0]),
+        drift=noise.drift,
+        renames=renames,
+    )
 
 
-def _days(index: StackIndex, days: Sequence[StackMatrix]) -> tuple[FloatArray, FloatArray]:
-    """Return samples before and after on each day: (days, stacks), sides scaled to those after the change."""
-    days = [day for day in days if day.total_before and day.total_after]
-    row_of = {stack: row for row, stack in enumerate(index.matrix.stacks)}
-    before, after = np.zeros((2, len(days), index.stacks))
-    for number, day in enumerate(days):
-        rows = np.fromiter(map(row_of.get, day.stacks, repeat(-1)), np.int64, len(day.stacks))
-        present = rows >= 0
-        scale = day.total_after / day.total_before
-        before[number, rows[present]] = day.before[present] * scale
-        after[number, rows[present]] = day.after[present]
-    return before, after
+def _bound(sets: int, config: ExplanationConfig) -> float:
+    """Return what the best of some sets gains by chance, and the slack."""
+    return 2 * math.log(max(sets, 2)) + config.slack
+
+
+def _compared(history: StackHistory, renames: Renames) -> tuple[Compared, FloatArray]:
+    """Return the samples of all rows, and those that row 0 is expected to have under the names before."""
+    rows = len(history.before) if len(history.before) > MIN_DAYS else 1
+    totals = history.samples_after[:rows, None]
+    before, seen = history.before[:rows] * totals, history.after[:rows] * totals
+    plain, before = before[0], renames.made(before)
+    if rows > 1:
+        seen = np.vstack([seen[:1], renames.made(seen[1:])])
+        usual = usual_factors(history.index, before[1:], seen[1:])
+        plain, before = plain * usual, before * usual
+    return Compared(seen, before, history.samples_before[:rows], history.dispersion), plain

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.analysis.explain.cause_sets import KINDS, CauseSets
+from pipeline.analysis.explain.noise import SetNoise
 from pipeline.model import FloatArray, IntArray
 
 _DIFFERENT = 9.0
@@ -26,34 +27,26 @@ _MOST_NEIGHBOURS = 2000
 """Neighbours of one cause that are held against it, those of most samples."""
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
-    """A neighbour that lost what a cause won."""
-
-    neighbour: int  # number of its set
-    gain: float  # likelihood of all having moved, against none, as a squared standard score
-
-
 def find_moves(
-    sets: CauseSets, causes: Sequence[int], seen: FloatArray, expected: FloatArray, dispersion: FloatArray
-) -> dict[int, Move]:
-    """Return the moves by cause: of those that won what one neighbour lost.
+    sets: CauseSets, causes: Sequence[int], seen: FloatArray, expected: FloatArray, noise: SetNoise
+) -> dict[int, int]:
+    """Return the sets that lost what causes won, by cause: of those that won what one neighbour lost.
 
     Args:
         sets: Possible causes.
         causes: Those that were chosen.
         seen: (stacks,) samples after the change.
         expected: (stacks,) samples expected then, with the traffic of entries.
-        dispersion: (sets,) variance of a set's sum in units of its samples.
+        noise: Of the sets.
     """
     if not causes:
         return {}
     wanted = sets.sums(expected)
     change = sets.sums(seen) - wanted
-    variance = dispersion * np.maximum(wanted, 1.0)
+    variance = noise.dispersion * np.maximum(wanted, 1.0)
     callers = _Callers.of(sets)
     taken: set[int] = set()
-    moves: dict[int, Move] = {}
+    moves: dict[int, int] = {}
     for cause in sorted(causes, key=lambda cause: -float(change[cause])):
         won = float(change[cause])
         if won <= 0:
@@ -61,15 +54,17 @@ def find_moves(
         near = callers.neighbours(cause, wanted)
         near = near[[number not in taken for number in near.tolist()]]
         near = near[_overlaps(sets, cause, near) == 0]
+        # What is most of the rest falls as shares add up to one, whoever rises.
+        near = near[2 * wanted[near] <= float(expected.sum()) - wanted[cause]]
         if not len(near):
             continue
         none = change[near] ** 2 / variance[near]
         gap = np.maximum(np.abs(change[near] + won) - _ASIDE * won, 0.0)
         whole = gap**2 / (variance[near] + variance[cause])
-        gain = np.where((change[near] < 0) & (whole <= _DIFFERENT), none - whole, -np.inf)
+        gain = np.where((change[near] < 0) & (whole <= noise.least(_DIFFERENT)), none - whole, -np.inf)
         best = int(np.argmax(gain))
-        if gain[best] > _DIFFERENT + 2 * math.log(len(near)):
-            moves[cause] = Move(int(near[best]), float(gain[best]))
+        if gain[best] > noise.least(_DIFFERENT + 2 * math.log(len(near))):
+            moves[cause] = int(near[best])
             taken.add(int(near[best]))
     return moves
 

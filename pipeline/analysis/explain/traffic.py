@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipeline.analysis.explain.noise import Compared
 from pipeline.analysis.stacks import StackIndex, caller_nodes
 from pipeline.model import BoolArray, FloatArray, Int32Array, IntArray
 
@@ -28,7 +29,8 @@ _WANDER = 0.01
 
 _ROUNDS = 6
 
-_LEAST_FACTOR = 1e-3
+_HALF = 0.5
+"""Samples that keep a drained entry from a factor of nothing."""
 
 _VOLATILE = 3.0
 """Mean squared standard score of earlier days from which on a node carries traffic of its own."""
@@ -43,14 +45,14 @@ class Entries:
     nearest: IntArray  # (stacks,) number of the deepest entry of each stack
 
 
-def find_entries(index: StackIndex, seen: FloatArray, expected: FloatArray) -> Entries:
+def find_entries(index: StackIndex, compared: Compared) -> Entries:
     """Return the nodes of a call tree that carry traffic of their own.
 
     Args:
         index: Of the stacks.
-        seen: (days, stacks) samples on earlier days, at the hours of the change.
-        expected: (days, stacks) samples expected then.
+        compared: Samples of the change, and of earlier days, which say what moves by itself.
     """
+    seen, expected, per_sample = compared.seen[1:], compared.expected[1:], compared.per_sample[1:]
     groups: list[Int32Array] = [np.arange(index.stacks, dtype=np.int32)]
     parents, nearest = [-1], np.zeros(index.stacks, dtype=np.int64)
     forked = np.zeros(index.stacks, dtype=np.bool_)  # whether a fork is above, at which entries begin
@@ -65,7 +67,9 @@ def find_entries(index: StackIndex, seen: FloatArray, expected: FloatArray) -> E
         divided = (size > 1) & (size < whole)  # a caller and all that it calls are one
         label = index.label[index.starts[reaching[first]] + depth]
         annotated = ~index.subroutine[label]
-        begins = ~forked[reaching[first]] | _volatile(seen, expected, nearest, reaching, node, above)
+        begins = ~forked[reaching[first]] | _volatile(
+            seen, expected, per_sample, nearest, reaching, node, above
+        )
         is_entry = divided & (annotated | ((size >= _FEW_PARTS) & begins))
         forked[reaching[divided[node]]] = True
         for number in np.flatnonzero(is_entry).tolist():
@@ -76,20 +80,15 @@ def find_entries(index: StackIndex, seen: FloatArray, expected: FloatArray) -> E
     return Entries(tuple(groups), np.array(parents, dtype=np.int64), nearest)
 
 
-def traffic_factors(
-    index: StackIndex,
-    entries: Entries,
-    seen: FloatArray,
-    expected: FloatArray,
-) -> FloatArray:
+def traffic_factors(index: StackIndex, entries: Entries, compared: Compared) -> FloatArray:
     """Return the factor by which the traffic of each stack's entry moved: (rows, stacks).
 
     Args:
         index: Of the stacks.
         entries: The nodes that may have a factor.
-        seen: (rows, stacks) samples.
-        expected: (rows, stacks) samples expected; each row is a comparison of its own.
+        compared: Samples; each row is a comparison of its own.
     """
+    seen, expected, per_sample = compared.seen, compared.expected, compared.per_sample.tolist()
     leaf = index.label[index.starts[1:] - 1]
     logarithms = np.zeros((len(entries.stacks), len(seen)))
     for entry, stacks in enumerate(entries.stacks):
@@ -97,7 +96,9 @@ def traffic_factors(
         logarithms[entry] = above
         parts = _parts(leaf[stacks], seen[:, stacks], expected[:, stacks])
         for row, (part_seen, part_expected) in enumerate(zip(*parts, strict=True)):
-            logarithms[entry, row] = _factor(part_seen, part_expected, float(above[row]), is_root=not entry)
+            logarithms[entry, row] = _factor(
+                part_seen, part_expected, per_sample[row], float(above[row]), is_root=not entry
+            )
     return np.asarray(np.exp(logarithms[entries.nearest]).T)
 
 
@@ -110,6 +111,7 @@ def _numbered(nodes: Int32Array) -> tuple[IntArray, IntArray, IntArray]:
 def _volatile(
     seen: FloatArray,
     expected: FloatArray,
+    per_sample: FloatArray,
     nearest: IntArray,
     stacks: IntArray,
     node: IntArray,
@@ -125,7 +127,7 @@ def _volatile(
     whole_seen, whole_expected = np.split(np.array(whole), 2)
     mean = own_expected * whole_seen / np.maximum(whole_expected, 1.0)
     usable = mean >= ENOUGH
-    scores = (own_seen - mean) ** 2 / (2 * np.maximum(mean, 1.0))  # what is expected was counted too
+    scores = (own_seen - mean) ** 2 / (per_sample[:, None] * np.maximum(mean, 1.0))
     usable_days = usable.sum(axis=0)
     squares = np.where(usable, scores, 0.0).sum(axis=0) / np.maximum(usable_days, 1)
     return np.asarray((usable_days >= _FEW_PARTS) & (squares > _VOLATILE), dtype=np.bool_)
@@ -140,29 +142,42 @@ def _parts(leaf: Int32Array, seen: FloatArray, expected: FloatArray) -> tuple[Fl
     return np.array(rows[: len(seen)]), np.array(rows[len(seen) :])
 
 
-def _factor(seen: FloatArray, expected: FloatArray, above: float, *, is_root: bool) -> float:
+def _factor(
+    seen: FloatArray, expected: FloatArray, per_sample: float, above: float, *, is_root: bool
+) -> float:
     """Return the logarithm of the factor that most parts agree on, drawn to the caller's by its error."""
     usable = expected >= ENOUGH
     seen, expected = seen[usable], expected[usable]
     if len(seen) < _FEW_PARTS:
         return above
-    factor = max(_middle(seen / expected, np.sqrt(expected)), _LEAST_FACTOR)
+    least = _HALF / float(expected.sum())
+    factor = max(_middle(seen / expected, np.sqrt(expected)), least)
     follows = np.ones(len(seen), dtype=np.bool_)
     for _ in range(_ROUNDS):
         mean = factor * expected
-        follows = np.abs(seen - mean) <= _ERRORS * np.sqrt(2 * mean + (_WANDER * mean) ** 2)
+        follows = np.abs(seen - mean) <= _ERRORS * _error(mean, per_sample)
         if not follows.any():
             return above
-        factor = max(float(seen[follows].sum() / expected[follows].sum()), _LEAST_FACTOR)
-    apart = float(np.log(factor)) - above
-    if is_root:
-        return above + apart
+        weight = _weights(expected[follows])
+        factor = max(float(weight @ seen[follows] / (weight @ expected[follows])), least)
     if 2 * expected[follows].sum() < expected.sum():  # no majority: its parts went ways of their own
         return above
-    variance = 2 / max(float(seen[follows].sum()), 1.0)
-    if abs(apart) > _ERRORS * np.sqrt(variance + _WANDER**2):
-        return above + apart
-    return above + apart * _WANDER**2 / (_WANDER**2 + variance)
+    own = float(np.log(factor))
+    if is_root:
+        return own
+    usual = float(np.exp(above)) * float(weight @ expected[follows])
+    if abs(factor * float(weight @ expected[follows]) - usual) > _ERRORS * float(_error(usual, per_sample)):
+        return own
+    return above + (own - above) * _WANDER**2 / (_WANDER**2 + per_sample / max(usual, 1.0))
+
+
+def _weights(expected: FloatArray) -> FloatArray:
+    """Return weights by which no part is more than a share of all: it may be dear instead of busy."""
+    return np.asarray(np.minimum(1.0, expected.sum() / _FEW_PARTS / np.maximum(expected, 1.0)))
+
+
+def _error(mean: FloatArray | float, per_sample: float) -> FloatArray:
+    return np.asarray(np.sqrt(per_sample * mean + (_WANDER * mean) ** 2), dtype=np.float64)
 
 
 def _middle(ratios: FloatArray, weights: FloatArray) -> float:

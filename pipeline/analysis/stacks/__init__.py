@@ -12,7 +12,13 @@ from pipeline.analysis.stacks.index import (
     rows_of,
     share_changes,
 )
-from pipeline.analysis.stacks.inserted_frames import CarriedOver, InsertedFramesConfig, carry_over
+from pipeline.analysis.stacks.inserted_frames import (
+    CarriedOver,
+    InsertedFramesConfig,
+    Moves,
+    carry_over,
+    moves_between,
+)
 from pipeline.analysis.stacks.overlap import Group, explained_shares, shares_in_step
 from pipeline.analysis.stacks.subtree import measure_rises, sum_descendant_sets
 
@@ -22,6 +28,7 @@ __all__ = [
     "CarriedOver",
     "ControlConfig",
     "InsertedFramesConfig",
+    "Moves",
     "NO_STACKS",
     "Group",
     "StackIndex",
@@ -36,6 +43,7 @@ __all__ = [
     "mean_depths",
     "measure_rises",
     "membership",
+    "moves_between",
     "rows_of",
     "share_changes",
     "shares_in_step",

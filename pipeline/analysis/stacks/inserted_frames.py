@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 from scipy import special
@@ -31,6 +32,21 @@ class InsertedFramesConfig:
     most: float = 0.5  # it won more than this share of its cost, and the stacks without it gave more of that
     mistaken: float = 0.005  # share of the labels taken for new that chance produces
     errors: float = 3.0  # standard errors by which the stacks without it must have fallen: one-sided 0.00135
+
+
+class Moves(NamedTuple):
+    """What stacks gave each other: (moves,) each."""
+
+    source: IntArray
+    goal: IntArray
+    part: FloatArray  # of what the source had
+
+    def made(self, counts: FloatArray) -> FloatArray:
+        """Return counts of a time before the change in the stacks that each became: (stacks,)."""
+        moving = counts[self.source] * self.part
+        left = counts - np.bincount(self.source, moving, len(counts))
+        moved = left + np.bincount(self.goal, moving, len(counts))
+        return np.asarray(np.maximum(moved, 0.0), dtype=np.float64)  # rounding
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,7 +78,7 @@ class CarriedOver:
         counts = [np.pad(side, padding) for side in (matrix.before, matrix.after)]
         source, goal = np.array([move[:2] for move in moves], dtype=np.int64).T
         part = np.array([move[2] for move in moves])
-        spread = [_moved(side, source, goal, part) for side in (counts if after else counts[:1])]
+        spread = [Moves(source, goal, part).made(side) for side in (counts if after else counts[:1])]
         return replace(matrix, stacks=tuple(rows), before=spread[0], after=[*spread, *counts[1:]][1])
 
 
@@ -87,14 +103,14 @@ def carry_over(index: StackIndex, config: InsertedFramesConfig | None = None) ->
     frames |= _inserted(index, vanished, after, before, variance, config)
     if not frames.any():
         return CarriedOver(index)
-    source, goal, part = _moves(index, frames, before, after, config)
-    if not len(source):
+    moves = _moves(index, frames, before, after, config)
+    if not len(moves.source):
         return CarriedOver(index)
-    carried = replace(matrix, before=_moved(matrix.before, source, goal, part))
+    carried = replace(matrix, before=moves.made(matrix.before))
     return CarriedOver(
         replace(index, matrix=carried, rise=share_changes(carried)),
         frozenset(index.names[number] for number in np.flatnonzero(frames).tolist()),
-        _by_stack(matrix.stacks, source, goal, part),
+        _by_stack(matrix.stacks, moves),
     )
 
 
@@ -165,44 +181,47 @@ def _inserted(
 
 def _moves(
     index: StackIndex, frames: BoolArray, before: FloatArray, after: FloatArray, config: InsertedFramesConfig
-) -> tuple[IntArray, IntArray, FloatArray]:
-    """Return source, target and carried part of the cost before: (moves,) each.
-
-    Of stacks that are equal but for inserted frames, those that fell gave to those that rose, in proportion.
-    """
+) -> Moves:
+    """Return what stacks that are equal but for inserted frames gave each other."""
     key = _keys(index, frames)
-    keys = int(key.max(initial=0)) + 1
-    lost, won = np.maximum(before - after, 0.0), np.maximum(after - before, 0.0)
-    all_lost, all_won = np.bincount(key, lost, keys), np.bincount(key, won, keys)
     holds = index.holding(index.names[number] for number in np.flatnonzero(frames).tolist())
-    framed = np.bincount(key, holds, keys) > 0
-    # All cost of a stack that vanished is carried along, even if the work itself has become less.
-    part = np.where(
-        after < config.most * before, 1.0, np.minimum(all_won / np.maximum(all_lost, 1e-300), 1.0)[key]
-    )
-    gives = np.flatnonzero((lost > 0) & framed[key] & (all_won[key] > 0))
-    takes = np.flatnonzero(won > 0)
-    takes = takes[np.argsort(key[takes], kind="stable")]
-    first, end = (np.searchsorted(key[takes], key[gives], side=side) for side in ("left", "right"))
+    framed = np.bincount(key, holds, int(key.max(initial=0)) + 1) > 0
+    return moves_between(key, framed[key], framed[key], before, after, config.most)
+
+
+def moves_between(
+    key: IntArray, gives: BoolArray, takes: BoolArray, before: FloatArray, after: FloatArray, most: float
+) -> Moves:
+    """Return what stacks of the same key gave each other: those that fell to those that rose, in proportion.
+
+    Args:
+        key: (stacks,) from 0 on.
+        gives: (stacks,) which may have given cost.
+        takes: (stacks,) which may have taken it.
+        before: (stacks,) shares.
+        after: (stacks,) shares.
+        most: A stack that lost more than this share of its cost has vanished: all of it is carried along,
+            even if the work itself has become less.
+    """
+    keys = int(key.max(initial=0)) + 1
+    lost, won = np.maximum(before - after, 0.0) * gives, np.maximum(after - before, 0.0) * takes
+    all_lost, all_won = np.bincount(key, lost, keys), np.bincount(key, won, keys)
+    part = np.where(after < most * before, 1.0, np.minimum(all_won / np.maximum(all_lost, 1e-300), 1.0)[key])
+    giving = np.flatnonzero((lost > 0) & (all_won[key] > 0))
+    taking = np.flatnonzero(won > 0)
+    taking = taking[np.argsort(key[taking], kind="stable")]
+    first, end = (np.searchsorted(key[taking], key[giving], side=side) for side in ("left", "right"))
     many = end - first
-    source = np.repeat(gives, many)
+    source = np.repeat(giving, many)
     nth = np.arange(len(source)) - np.repeat(np.cumsum(many) - many, many)
-    goal = takes[np.repeat(first, many) + nth]
+    goal = taking[np.repeat(first, many) + nth]
     gone = part[source] * lost[source] / before[source]
-    return source, goal, np.asarray(gone * won[goal] / all_won[key[goal]], dtype=np.float64)
+    return Moves(source, goal, np.asarray(gone * won[goal] / all_won[key[goal]], dtype=np.float64))
 
 
-def _moved(counts: FloatArray, source: IntArray, goal: IntArray, part: FloatArray) -> FloatArray:
-    moving = counts[source] * part
-    moved = counts - np.bincount(source, moving, len(counts)) + np.bincount(goal, moving, len(counts))
-    return np.asarray(np.maximum(moved, 0.0), dtype=np.float64)  # rounding
-
-
-def _by_stack(
-    stacks: tuple[Stack, ...], source: IntArray, goal: IntArray, part: FloatArray
-) -> dict[Stack, list[tuple[Stack, float]]]:
+def _by_stack(stacks: tuple[Stack, ...], moves: Moves) -> dict[Stack, list[tuple[Stack, float]]]:
     moves_by_stack: dict[Stack, list[tuple[Stack, float]]] = {}
-    for source_row, goal_row, share in zip(source.tolist(), goal.tolist(), part.tolist(), strict=True):
+    for source_row, goal_row, share in zip(*(column.tolist() for column in moves), strict=True):
         moves_by_stack.setdefault(stacks[source_row], []).append((stacks[goal_row], share))
     return moves_by_stack
 

@@ -82,7 +82,7 @@ def gather_dedup(
         history=history,
         deployed=_deployed(store, scan, known, config),
         levels=_levels(store, scan, known, config),
-        label_groups=partial(plugged_in, load_plugins()),
+        label_groups=partial(plugged_in, plugins) if (plugins := load_plugins()) else None,
         watched_s=2 * (scan.end - scan.start),
         rises=read_rises(store, scan, workload) if config.runs(within.KEY) else {},
     )

@@ -326,4 +326,4 @@ def test_what_a_rule_links_within_one_scan_is_one_event(store: Store, service_na
     (event,) = pipeline.run(pipeline.scan(65, caller("part.first"), caller("part.second")))
     assert [member["metric"] for member in event["data"]["group"]] == ["part.second"]
     (row,) = store.rows(RowQuery("ledger", service_name, START, START + 1e3, equal={"metric": "part.second"}))
-    assert (row["step"], row["reason"]) == ("som_dedup", "has a name like that of part.first")
+    assert (row["step"], row["reason"]) == ("pairwise_dedup", "has a name like that of part.first")

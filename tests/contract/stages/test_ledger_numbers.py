@@ -43,7 +43,7 @@ WORKLOAD = {
     **{"historical": "1d", "analysis": "4h", "extended": "2h", "threshold": {"absolute": 0.001}},
 }
 
-GROUPINGS = ("cause", "som", "kdd2018")
+GROUPINGS = ("explained", "cause", "som", "kdd2018")
 
 
 @cache

@@ -1,42 +1,72 @@
-"""Dispersion of sums of stacks: what counting makes, and what days make beyond it."""
+"""Noise of sums of stacks: what counting makes, what days make beyond it, and how sure either is."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 import pytest
 
 from pipeline.analysis.explain.cause_sets import find_cause_sets
-from pipeline.analysis.explain.noise import dispersion_of_sets
+from pipeline.analysis.explain.noise import Compared, SetNoise, noise_of_sets
 from pipeline.analysis.stacks import index_stacks
-from pipeline.model import StackMatrix
+from pipeline.model import FloatArray, StackMatrix
 from tests.unit.analysis.explain.trees import build_tree
 
-TREE = build_tree()
+TREE = build_tree(entries=30)
 TOTAL = float(TREE.rates.sum())
 SETS = find_cause_sets(
     index_stacks(StackMatrix(TREE.stacks, TREE.rates, TREE.rates, TOTAL, TOTAL)), TREE.rates, 1.0
 )
 
 
+def compared(seen: FloatArray, expected: FloatArray, dispersion: float = 1.0) -> Compared:
+    return Compared(seen, expected, expected.sum(axis=1), dispersion)
+
+
+def drawn(seed: int, rows: int, swing: float = 0.0) -> Compared:
+    """Return samples whose rates swing from row to row, against steady ones."""
+    rng = np.random.default_rng(seed)
+    rates = TREE.rates * np.exp(rng.normal(0, swing, (rows, len(TREE.rates))))
+    steady = np.tile(TREE.rates, (rows, 1))
+    return compared(rng.poisson(rates).astype(float), rng.poisson(steady).astype(float))
+
+
 @pytest.mark.parametrize(("swing", "low", "high"), [(0.0, 2.0, 3.0), (0.1, 8.0, 80.0)])
-def test_dispersion_is_that_of_the_days(swing: float, low: float, high: float) -> None:
-    rng = np.random.default_rng(3)
-    rates = TREE.rates * np.exp(rng.normal(0, swing, (7, len(TREE.rates))))
-    seen, expected = rng.poisson(rates).astype(float), rng.poisson(np.tile(TREE.rates, (7, 1))).astype(float)
-    typical = float(np.median(dispersion_of_sets(SETS, seen, expected)))
+@pytest.mark.parametrize("days", [0, 7])
+def test_dispersion_is_that_of_the_days_or_of_all_sets(
+    days: int, swing: float, low: float, high: float
+) -> None:
+    typical = float(np.median(noise_of_sets(SETS, drawn(3, 1 + days, swing)).dispersion))
     assert low <= typical <= high
 
 
 def test_a_day_with_an_incident_does_not_hide_the_next() -> None:
-    rng = np.random.default_rng(4)
-    expected = rng.poisson(np.tile(TREE.rates, (7, 1))).astype(float)
-    seen = rng.poisson(np.tile(TREE.rates, (7, 1))).astype(float)
-    quiet = dispersion_of_sets(SETS, seen, expected)
-    seen[2] *= 3
-    assert np.median(dispersion_of_sets(SETS, seen, expected) / quiet) < 1.6
+    quiet = drawn(4, 8)
+    seen = quiet.seen.copy()
+    rows = SETS.of(100)
+    seen[3, rows] *= 3
+    incident = compared(seen, quiet.expected)
+    own = noise_of_sets(SETS, incident).dispersion / noise_of_sets(SETS, quiet).dispersion
+    assert own[100] < 1.6
 
 
-@pytest.mark.parametrize("days", [0, 2])
-def test_without_days_it_is_what_two_counts_have(days: int) -> None:
-    seen = np.zeros((days, len(TREE.rates)))
-    assert set(dispersion_of_sets(SETS, seen, seen).tolist()) == {2.0}
+def test_counts_that_are_not_independent_stray_farther() -> None:
+    plain, dispersed = (compared(TREE.rates[None], TREE.rates[None], k) for k in (1.0, 5.0))
+    ratio = noise_of_sets(SETS, dispersed).dispersion / noise_of_sets(SETS, plain).dispersion
+    assert np.allclose(ratio, 5.0)
+
+
+def test_a_long_span_before_is_known_better() -> None:
+    equal = compared(TREE.rates[None], TREE.rates[None])
+    long = Compared(equal.seen, equal.expected, 9 * equal.samples_before, 1.0)
+    assert np.allclose(noise_of_sets(SETS, equal).dispersion, 2.0)
+    assert np.allclose(noise_of_sets(SETS, long).dispersion, 1 + 1 / 9)
+
+
+@pytest.mark.parametrize("gain", [9.0, 20.0])
+def test_what_is_less_sure_asks_more(gain: float) -> None:
+    bounds = [SetNoise(np.ones(1), freedom, 0.0).least(gain) for freedom in (4.0, 20.0, 1e6, math.inf)]
+    assert bounds == sorted(bounds, reverse=True)
+    assert bounds[-1] == gain
+    assert math.isclose(bounds[-2], gain, rel_tol=1e-4)

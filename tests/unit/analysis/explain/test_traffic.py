@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from pipeline.analysis.explain.noise import Compared
 from pipeline.analysis.explain.traffic import Entries, find_entries, traffic_factors
 from pipeline.analysis.stacks import StackIndex, index_stacks
 from pipeline.model import BoolArray, FloatArray, StackMatrix
@@ -17,8 +18,14 @@ def index_of(stacks: tuple[Stack, ...], rates: FloatArray) -> StackIndex:
 
 
 INDEX = index_of(TREE.stacks, TREE.rates)
-QUIET = np.tile(TREE.rates, (7, 1))
-ENTRIES = find_entries(INDEX, QUIET, QUIET)
+
+
+def compared(seen: FloatArray, expected: FloatArray) -> Compared:
+    return Compared(seen, expected, np.maximum(expected.sum(axis=1), 1.0), 1.0)
+
+
+QUIET = np.tile(TREE.rates, (8, 1))
+ENTRIES = find_entries(INDEX, compared(QUIET, QUIET))
 
 
 def rows_with(label: str) -> BoolArray:
@@ -26,7 +33,7 @@ def rows_with(label: str) -> BoolArray:
 
 
 def factors(seen: FloatArray, entries: Entries = ENTRIES) -> FloatArray:
-    return np.asarray(traffic_factors(INDEX, entries, seen[None], TREE.rates[None])[0], dtype=np.float64)
+    return np.asarray(traffic_factors(INDEX, entries, compared(seen[None], TREE.rates[None]))[0])
 
 
 def test_entries_are_the_branches_of_the_first_fork() -> None:
@@ -40,7 +47,7 @@ def test_entries_are_the_branches_of_the_first_fork() -> None:
 def test_an_annotation_is_an_entry_wherever_it_stands() -> None:
     stacks = tuple(("main", "loop", f"worker{k % 2}", f"endpoint=/{k % 4}", f"f{k}") for k in range(8))
     index = index_of(stacks, np.full(8, 1000.0))
-    entries = find_entries(index, np.zeros((0, 8)), np.zeros((0, 8)))
+    entries = find_entries(index, compared(np.ones((1, 8)), np.ones((1, 8))))
     sizes = sorted(len(stacks) for stacks in entries.stacks)
     assert sizes == [2, 2, 2, 2, 4, 4, 8], "the whole, two workers, four endpoints"
 
@@ -48,17 +55,26 @@ def test_an_annotation_is_an_entry_wherever_it_stands() -> None:
 def test_what_moved_on_earlier_days_carries_traffic_of_its_own() -> None:
     deep = tuple(("main", f"e{k % 2}", f"pool{k % 4}", f"g{k}") for k in range(32))
     index = index_of(deep, np.full(32, 2000.0))
-    steady = np.full((7, 32), 2000.0)
-    swings = steady * np.where(np.arange(32) % 4 == 1, np.linspace(0.7, 1.3, 7)[:, None], 1.0)
-    assert len(find_entries(index, steady, steady).stacks) == 1 + 2
+    steady = np.full((8, 32), 2000.0)
+    swings = steady * np.where(np.arange(32) % 4 == 1, np.linspace(0.7, 1.3, 8)[:, None], 1.0)
+    assert len(find_entries(index, compared(steady, steady)).stacks) == 1 + 2
     # Both that share an entry, as one of them moved.
-    assert len(find_entries(index, swings, steady).stacks) == 1 + 2 + 2
+    assert len(find_entries(index, compared(swings, steady)).stacks) == 1 + 2 + 2
 
 
 def test_an_entry_of_which_all_rose_has_more_traffic() -> None:
     rows = rows_with("entry3")
     got = factors(TREE.rates * np.where(rows, 1.3, 1.0))
     assert np.allclose(got[rows], 1.3, rtol=0.01)
+    assert np.allclose(got[~rows], 1.0, rtol=0.01)
+
+
+def test_a_drained_entry_has_hardly_any_traffic() -> None:
+    rows = rows_with("entry3")
+    seen = TREE.rates * np.where(rows, 0.0, 1.0)
+    seen[np.flatnonzero(rows)[0]] = 2.0  # some request was still on its way
+    got = factors(seen)
+    assert got[rows].max() < 1e-3
     assert np.allclose(got[~rows], 1.0, rtol=0.01)
 
 
@@ -83,4 +99,6 @@ def test_all_shares_fall_as_one_rises() -> None:
 
 def test_what_has_no_samples_has_the_traffic_of_the_whole() -> None:
     nothing = np.zeros_like(TREE.rates)
-    assert traffic_factors(INDEX, ENTRIES, nothing[None], nothing[None]).tolist() == [[1.0] * len(nothing)]
+    assert traffic_factors(INDEX, ENTRIES, compared(nothing[None], nothing[None])).tolist() == [
+        [1.0] * len(nothing)
+    ]

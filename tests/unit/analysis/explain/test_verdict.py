@@ -10,8 +10,9 @@ import pytest
 from pipeline.analysis.explain.cause_sets import Reading
 from pipeline.analysis.explain.decomposition import Layers
 from pipeline.analysis.explain.explanation import Cause, Explanation
+from pipeline.analysis.explain.renames import Renames
 from pipeline.analysis.explain.verdict import judge
-from pipeline.analysis.stacks import index_stacks
+from pipeline.analysis.stacks import Moves, index_stacks
 from pipeline.model import StackMatrix
 
 STACKS = (("main", "serve", "parse"), ("main", "serve", "render"), ("main", "idle"))
@@ -21,19 +22,31 @@ CALLS = (Reading("calls", "parse", "serve"),)
 SCALED = (Reading("through", "parse"),)
 
 
+# ``parse`` took the place of ``render``, where a test says that it took cost over.
+INDEX = index_stacks(StackMatrix(STACKS, EXPECTED, EXPECTED, 10_000.0, 10_000.0))
+RENAMES = Renames(INDEX, Moves(np.array([1]), np.array([0]), np.array([0.5])))
+
+
 def explanation(
-    *causes: tuple[tuple[Reading, ...], float], traffic: float = 0.0, chance: float = 0.0, moved: str = ""
+    *causes: tuple[tuple[Reading, ...], float],
+    traffic: float = 0.0,
+    chance: float = 0.0,
+    moved: str = "",
+    renamed: float = 0.0,
 ) -> Explanation:
-    """Return an explanation of ``parse``, whose causes and traffic add samples to its stack."""
+    """Return an explanation of ``parse``, whose causes, traffic and former name add samples to its stack."""
     amounts = np.zeros((len(causes), 3))
     amounts[:, 0] = [amount for _, amount in causes]
-    base = EXPECTED + np.array([traffic, 0.0, 0.0])
+    carried = EXPECTED + np.array([renamed, -renamed, 0.0])
+    base = carried + np.array([traffic, 0.0, 0.0])
     fitted = base + amounts.sum(axis=0)
     seen = fitted + np.array([chance, 0.0, -10_000 - chance - traffic - amounts.sum() + 10_000])
     origin = Reading("own", moved) if moved else None
     matrix = StackMatrix(STACKS, EXPECTED, seen, 10_000.0, float(seen.sum()))
     listed = tuple(Cause(readings, amount / 10_000, 0.001, math.nan, origin) for readings, amount in causes)
-    return Explanation(listed, index_stacks(matrix), Layers(EXPECTED, base, fitted, seen), amounts)
+    return Explanation(
+        listed, index_stacks(matrix), Layers(EXPECTED, carried, base, fitted, seen), amounts, renames=RENAMES
+    )
 
 
 @pytest.mark.parametrize(
@@ -55,11 +68,37 @@ def explanation(
             1 / 3,
             "of +3 points, +2 points with the traffic of its entries, +1 points its own, or more calls",
         ),
+        (
+            explanation((OWN, 300.0), renamed=500.0),
+            "own",
+            1.0,
+            "of +8 points, +5 points moved from render, +3 points its own, or more calls",
+        ),
+        (explanation(renamed=500.0), "moved", 0.0, "of +5 points, +5 points moved from render"),
+        (
+            explanation((OWN, 300.0), traffic=-290.0),
+            "gone",
+            0.0,
+            "+0.1 points in all, give or take 0.45",
+        ),
         (explanation((OWN, 300.0), moved="scan"), "moved", 0.0, "of +3 points, +3 points moved from scan"),
         (explanation(chance=100.0), "unclear", 0.0, "of +1 points, +1 points not explained"),
-        (explanation(chance=-100.0), "gone", 0.0, "-1 points in all"),
+        (explanation(chance=-100.0), "gone", 0.0, "-1 points in all, give or take 0.45"),
     ],
-    ids=["own or calls", "own", "calls", "scaled", "beside traffic", "entry", "moved", "unclear", "gone"],
+    ids=[
+        "own or calls",
+        "own",
+        "calls",
+        "scaled",
+        "beside traffic",
+        "entry",
+        "renamed and dearer",
+        "renamed",
+        "within noise",
+        "moved",
+        "unclear",
+        "gone",
+    ],
 )
 def test_what_is_said(explained: Explanation, code: str, statistic: float, words: str) -> None:
     decision = judge(explained, "parse")
@@ -76,6 +115,11 @@ def test_a_caller_rises_through_what_it_calls() -> None:
 
 def test_what_moved_is_named_by_where_it_was() -> None:
     assert judge(explanation((OWN, 300.0), moved="scan"), "parse").subjects[1] == "scan"
+
+
+def test_what_no_stack_holds_is_not_explained() -> None:
+    decision = judge(explanation((OWN, 300.0)), "endpoint=/gone")
+    assert (decision.code, decision.subjects) == ("unclear", ("no recorded stack holds it",))
 
 
 def test_without_stacks_nothing_is_said() -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipeline.analysis.cost_shift.stack_history import stack_history
 from pipeline.analysis.explain.explanation import Explanation, explain
 from pipeline.analysis.stacks import index_stacks
 from pipeline.model import FloatArray, StackMatrix
@@ -23,21 +24,56 @@ class Tree:
     stacks: tuple[Stack, ...]
     rates: FloatArray
 
-    def draw(self, rng: np.random.Generator, change: Change = lambda _: 1.0, *, days: int = 7) -> Explanation:
-        """Return the explanation of a change, with earlier days that have none."""
+    def draw(
+        self,
+        rng: np.random.Generator,
+        change: Change = lambda _: 1.0,
+        *,
+        days: int = 7,
+        excess: float = 0.0,
+        candidates: Sequence[str] = (),
+    ) -> Explanation:
+        """Return the explanation of a change, with earlier days that have none.
+
+        Args:
+            rng: Draws the counts.
+            change: Factors of rates.
+            days: Earlier days.
+            excess: Variance of counts beyond Poisson's, in units of their mean.
+            candidates: Labels that are known to have risen.
+        """
         ones = np.ones(len(self.stacks))
-        return self.draw_between(rng, ones, np.array([change(stack) for stack in self.stacks]), days=days)
+        after = np.array([change(stack) for stack in self.stacks])
+        return self.draw_between(rng, ones, after, days=days, excess=excess, candidates=candidates)
 
     def draw_between(
-        self, rng: np.random.Generator, before: FloatArray, after: FloatArray, *, days: int = 7
+        self,
+        rng: np.random.Generator,
+        before: FloatArray,
+        after: FloatArray,
+        *,
+        days: int = 7,
+        excess: float = 0.0,
+        candidates: Sequence[str] = (),
     ) -> Explanation:
         """Return the explanation of what rates did, given by factors before and after."""
-        earlier = [self._counts(rng, before, before) for _ in range(days)]
-        return explain(index_stacks(self._counts(rng, before, after)), earlier)
+        earlier = [self._counts(rng, excess, before, before) for _ in range(days)]
+        history = stack_history(index_stacks(self._counts(rng, excess, before, after)), earlier)
+        return explain(history, candidates)
 
-    def _counts(self, rng: np.random.Generator, *factors: FloatArray) -> StackMatrix:
-        before, after = (rng.poisson(self.rates * factor).astype(float) for factor in factors)
+    def grown(self, stacks: Sequence[Stack], rates: Sequence[float]) -> Tree:
+        """Return the tree with more stacks."""
+        return Tree((*self.stacks, *stacks), np.append(self.rates, rates))
+
+    def _counts(self, rng: np.random.Generator, excess: float, *factors: FloatArray) -> StackMatrix:
+        before, after = (_draw(rng, self.rates * factor, excess) for factor in factors)
         return StackMatrix(self.stacks, before, after, float(before.sum()), float(after.sum()))
+
+
+def _draw(rng: np.random.Generator, mean: FloatArray, excess: float) -> FloatArray:
+    if excess:
+        mean = rng.gamma(np.maximum(mean, 1e-9) / excess, excess)
+    return np.asarray(rng.poisson(mean), dtype=np.float64)
 
 
 def build_tree(entries: int = 6, samples: float = 2000.0) -> Tree:
