@@ -12,7 +12,7 @@ from pipeline.analysis.cost_shift.daily_noise import MIN_DAYS, DailyNoise, fit_d
 from pipeline.analysis.explain.cause_sets import CauseSets
 from pipeline.model import FloatArray
 
-_ALIKE = 8.0
+_PRIOR_DEGREES = 8.0
 """Degrees of freedom of how far sets differ in their noise, where no days say it."""
 
 
@@ -58,8 +58,8 @@ class SetNoise:
 
         The log likelihood ratio of a t of ν degrees of freedom is (ν + 1) ln(1 + t² / ν).
         """
-        freedom = self.degrees_of_freedom
-        return freedom * math.expm1(gain / (freedom + 1)) if math.isfinite(freedom) else gain
+        degrees = self.degrees_of_freedom
+        return degrees * math.expm1(gain / (degrees + 1)) if math.isfinite(degrees) else gain
 
 
 def noise_of_sets(sets: CauseSets, compared: Compared) -> SetNoise:
@@ -77,7 +77,7 @@ def noise_of_sets(sets: CauseSets, compared: Compared) -> SetNoise:
     shares = (expected / totals[:, None], seen / totals[:, None])
     prior = fit_daily_noise(*shares, compared.samples_before, totals, compared.dispersion)
     if rows == 1 or not prior.degrees_of_freedom:
-        prior = DailyNoise(prior.drift, _ALIKE)
+        prior = DailyNoise(prior.drift, _PRIOR_DEGREES)
     mean = np.maximum(expected[0], 1.0)
     sampled = np.sqrt(per_sample[0] * mean)
     if compared.days >= MIN_DAYS:
@@ -85,10 +85,11 @@ def noise_of_sets(sets: CauseSets, compared: Compared) -> SetNoise:
     else:
         spread = np.zeros(len(sets))
     weighed = prior.weigh(sampled=sampled, observed=spread, expected=mean, days=compared.days)
-    freedom = weighed.degrees_of_freedom if math.isfinite(weighed.degrees_of_freedom) else _ALIKE
+    degrees = weighed.degrees_of_freedom
+    degrees = degrees if math.isfinite(degrees) else _PRIOR_DEGREES
     usual = 1 + 1 / compared.days if compared.days >= MIN_DAYS else 1.0  # a mean of few days
     error = np.maximum(weighed.error, sampled)
-    return SetNoise(np.asarray(error**2 * usual / mean), freedom, prior.drift)
+    return SetNoise(np.asarray(error**2 * usual / mean), degrees, prior.drift)
 
 
 def _spread(expected: FloatArray, seen: FloatArray) -> FloatArray:

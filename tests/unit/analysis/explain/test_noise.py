@@ -66,7 +66,7 @@ def test_a_long_span_before_is_known_better() -> None:
 
 @pytest.mark.parametrize("gain", [9.0, 20.0])
 def test_what_is_less_sure_asks_more(gain: float) -> None:
-    bounds = [SetNoise(np.ones(1), freedom, 0.0).least(gain) for freedom in (4.0, 20.0, 1e6, math.inf)]
+    bounds = [SetNoise(np.ones(1), degrees, 0.0).least(gain) for degrees in (4.0, 20.0, 1e6, math.inf)]
     assert bounds == sorted(bounds, reverse=True)
     assert bounds[-1] == gain
     assert math.isclose(bounds[-2], gain, rel_tol=1e-4)
