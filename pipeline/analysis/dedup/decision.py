@@ -22,10 +22,9 @@ from pipeline.analysis.dedup.evidence import (
 )
 from pipeline.analysis.dedup.explained import is_caused
 from pipeline.analysis.dedup.within_scan import group_cluster
-from pipeline.analysis.explain.verdict import STEP, judge
 from pipeline.analysis.mix import within
 from pipeline.analysis.mix.traffic import judge_traffic_shifts
-from pipeline.model import Candidate, Decision, Dropped, Joined, divide
+from pipeline.model import Candidate, Dropped, Joined, divide
 from pipeline.model.frames import element
 
 
@@ -55,28 +54,6 @@ class DedupDecision:
         self.reported += passed
         self.members += [member for reported in passed for member in members_of(reported)]
 
-    def explained(self, clusters: Sequence[Cluster]) -> DedupDecision:
-        """Return the decision with what the explanation says of each candidate beside it."""
-        said = {
-            (candidate.series, candidate.change_time): _explained(cluster, candidate)
-            for cluster in clusters
-            for candidate in cluster.candidates
-        }
-
-        def noted(candidate: Candidate) -> Candidate:
-            decision = said.get((candidate.series, candidate.change_time))
-            if decision is None or is_caused(candidate):
-                return candidate
-            group = tuple(map(noted, candidate.group))
-            return replace(candidate, passed=(*candidate.passed, decision), group=group)
-
-        return replace(
-            self,
-            unique=list(map(noted, self.unique)),
-            joined=[replace(joined, candidate=noted(joined.candidate)) for joined in self.joined],
-            dropped=[replace(dropped, candidate=noted(dropped.candidate)) for dropped in self.dropped],
-        )
-
 
 def decide(evidence: DedupEvidence, config: DedupConfig) -> DedupDecision:
     """Decide on every candidate of a scan, cluster by cluster in the order of time."""
@@ -101,15 +78,7 @@ def decide(evidence: DedupEvidence, config: DedupConfig) -> DedupDecision:
         elif rest:
             history = _history(evidence, cluster, decision)
             decision.take(join_reported(evidence, cluster, rest, history, config), evidence.event_of)
-    return decision.explained(evidence.clusters) if config.asks(STEP) else decision
-
-
-def _explained(cluster: Cluster, candidate: Candidate) -> Decision:
-    """Return what the explanation says; as it decides nothing, its faults are said instead of raised."""
-    try:
-        return judge(cluster.explanation, element(*candidate.series))
-    except (ArithmeticError, LookupError, ValueError) as error:
-        return Decision(STEP, True, code="failed", subjects=(f"{type(error).__name__}: {error}",))
+    return decision
 
 
 def _without_mix(evidence: DedupEvidence, cluster: Cluster) -> tuple[Cluster, Sequence[Dropped]]:
@@ -142,7 +111,7 @@ def _without_frames(
 def _without_traffic(cluster: Cluster, config: DedupConfig) -> tuple[Cluster, Sequence[Dropped]]:
     """Return a cluster without what rose as its callers have more traffic: it has no cause to share."""
     history = cluster.history
-    if history is None or not config.runs("traffic_shift") or config.grouping == "explained":
+    if history is None or not config.runs("traffic_shift") or config.explains:
         return cluster, ()
     kept, dropped = divide(judge_traffic_shifts(history, cluster.candidates))
     return cluster.having(kept), dropped

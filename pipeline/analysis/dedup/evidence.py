@@ -46,11 +46,11 @@ class DedupConfig:
     pairwise: PairwiseConfig = field(default_factory=PairwiseConfig)
     cost_domains: tuple[tuple[str, tuple[str, ...]], ...] = ()  # name and patterns of subroutines
     without: frozenset[str] = frozenset()  # keys of pipeline.model.steps
-    optional: frozenset[str] = frozenset()  # keys of optional steps that are asked
 
-    def asks(self, step: str) -> bool:
-        """Return whether an optional step is asked."""
-        return step in self.optional
+    @property
+    def explains(self) -> bool:
+        """Whether the explanation of the stacks decides first."""
+        return self.grouping == "explained" and self.runs("explanation")
 
     def runs(self, step: str) -> bool:
         """Return whether a step or constraint is not left out."""

@@ -12,7 +12,7 @@ from pipeline.analysis.dedup.links import Link
 from pipeline.analysis.explain.explanation import Explanation
 from pipeline.analysis.explain.verdict import STEP, judge
 from pipeline.analysis.stacks import Group, mean_depths
-from pipeline.model import Candidate, Dropped
+from pipeline.model import Candidate, Decision, Dropped
 from pipeline.model.frames import element
 from pipeline.model.metric_kind import is_gcpu
 
@@ -27,18 +27,22 @@ _COSTS_NOTHING = ("moved", "entry")
 class ExplainedGroups:
     """Candidates of a cluster as the explanation has them."""
 
-    candidates: Sequence[Candidate]  # those that it names a cause for, with its decision
+    candidates: Sequence[Candidate]  # those that it names a cause for
     groups: Sequence[tuple[Group, Sequence[Link]]]  # rows of these
     left: Sequence[Candidate]  # of which it says nothing: rules decide
     dropped: Sequence[Dropped]
 
 
 def group_explained(cluster: Cluster) -> ExplainedGroups:
-    """Return what the explanation makes of a cluster's candidates.
+    """Return what the explanation makes of a cluster's candidates, each with its decision.
 
     Candidates belong together if the same cause is most of their rise.
     """
-    explanation = cluster.explanation
+    try:
+        explanation = cluster.explanation
+    except (ArithmeticError, LookupError, ValueError) as error:
+        failed = Decision(STEP, True, code="failed", subjects=(f"{type(error).__name__}: {error}",))
+        return ExplainedGroups((), (), [_noted(candidate, failed) for candidate in cluster.candidates], ())
     if explanation is None:
         return ExplainedGroups((), (), cluster.candidates, ())
     caused: list[Candidate] = []
@@ -56,18 +60,22 @@ def group_explained(cluster: Cluster) -> ExplainedGroups:
             cause, share = _main_cause(explanation, label)
             by_cause.setdefault(cause, []).append(len(caused))
             shares.append(share)
-            caused.append(replace(candidate, passed=(*candidate.passed, decision)))
+            caused.append(_noted(candidate, decision))
         elif decision.code in _COSTS_NOTHING:
             dropped.append(Dropped(candidate, replace(decision, passed=False)))
         else:
-            left.append(candidate)
+            left.append(_noted(candidate, decision))
     groups = [_group(cluster, caused, shares, rows) for rows in by_cause.values()]
     return ExplainedGroups(caused, groups, left, dropped)
 
 
 def is_caused(candidate: Candidate) -> bool:
     """Return whether the explanation named a cause of a candidate's rise."""
-    return any(decision.step == STEP for decision in candidate.passed)
+    return any(decision.step == STEP and decision.code in _HAS_CAUSE for decision in candidate.passed)
+
+
+def _noted(candidate: Candidate, decision: Decision) -> Candidate:
+    return replace(candidate, passed=(*candidate.passed, decision))
 
 
 def _main_cause(explanation: Explanation, label: str) -> tuple[int, float]:

@@ -57,7 +57,7 @@ def group_cluster(
 
     What stands for a group has passed with the group's size, itself counted, against 1.
     """
-    if config.grouping != "explained":
+    if not config.explains:
         return _grouped(cluster.candidates, find_groups(evidence, cluster, config))
     explained = group_explained(cluster)
     groups, members = _grouped(explained.candidates, explained.groups)

@@ -49,7 +49,6 @@ def dedup_config(workload: Workload, without: frozenset[str] = frozenset()) -> D
         pairwise=workload.pairwise,
         cost_domains=tuple((domain.name, tuple(domain.subroutines)) for domain in workload.cost_domains),
         without=without,
-        optional=frozenset(workload.steps),
     )
 
 

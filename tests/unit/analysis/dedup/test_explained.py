@@ -96,8 +96,18 @@ def test_what_no_stack_holds_is_left_to_the_rules() -> None:
     assert not any(each.decision.step == "explanation" for each in decision.dropped)
 
 
-def test_the_decision_of_the_explanation_stands_once_in_the_ledger() -> None:
-    config = replace(EXPLAINED, optional=frozenset({"explanation"}))
-    decision = decide(build_evidence(TWO, build_candidates(TWO, ["leaf4", "handle4"])), config)
+def test_without_the_step_rules_decide() -> None:
+    config = replace(EXPLAINED, without=frozenset({"explanation"}))
+    decision = decide(build_evidence(TWO, build_candidates(TWO, ["leaf4", "leaf8", "entry0"])), config)
+    assert all(passed.step != "explanation" for unique in decision.unique for passed in unique.passed)
+
+
+def test_a_failure_is_said_and_rules_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError("no samples")
+
+    monkeypatch.setattr("pipeline.analysis.dedup.evidence.explain", fail)
+    decision = decide(build_evidence(TWO, build_candidates(TWO, ["leaf4"])), EXPLAINED)
     (unique,) = decision.unique
-    assert [passed.step for passed in unique.passed].count("explanation") == 1
+    (said,) = (passed for passed in unique.passed if passed.step == "explanation")
+    assert (said.code, said.subjects) == ("failed", ("ZeroDivisionError: no samples",))
