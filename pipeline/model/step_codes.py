@@ -49,11 +49,8 @@ LINKS: Mapping[str, Code] = {
 EXPLAINED: Mapping[str, Code] = {
     "own": Code(passed="{0}"),
     "through": Code(passed="rose through {1}: {0}"),
-    "moved": Code("its cost came from {1}: {0}", "its cost came from {1}: {0}"),
-    "entry": Code(
-        "its entry got more traffic, or dearer as a whole: {0}",
-        "its entry got more traffic, or dearer as a whole: {0}",
-    ),
+    "moved": Code(passed="its cost came from {1}: {0}"),
+    "entry": Code(passed="its entry got more traffic, or dearer as a whole: {0}"),
     "unclear": Code(passed="no cause of most of it stands out of the noise: {0}"),
     "failed": Code(passed="the stacks could not be explained: {0}"),
     "gone": Code(passed="it did not rise against what is usual at these hours: {0}"),

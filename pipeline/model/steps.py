@@ -190,6 +190,16 @@ STEPS: tuple[Step, ...] = (
         },
     ),
     Step(
+        "explanation",
+        "dedup",
+        "What are the few causes that turned the stacks before into those after?",
+        measures="share of its rise that is its own cost or that it is called more often",
+        passes="its cause is known",
+        passes_alone="no stacks to explain it by",
+        codes=EXPLAINED,
+        drops=False,
+    ),
+    Step(
         "traffic_shift",
         "dedup",
         "Did more traffic come to its callers?",
@@ -200,15 +210,6 @@ STEPS: tuple[Step, ...] = (
             "callers": Code("more traffic to its callers: what they do besides it rose as much"),
             "requests": Code("another mix of requests: other request types moved as far at the same time"),
         },
-    ),
-    Step(
-        "explanation",
-        "dedup",
-        "What are the few causes that turned the stacks before into those after?",
-        measures="share of its rise that is its own cost or that it is called more often",
-        passes="its cause is known",
-        passes_alone="no stacks to explain it by",
-        codes=EXPLAINED,
     ),
     Step(
         "som_dedup",

@@ -43,10 +43,12 @@ _COMMAND_ALONE = re.compile(
 )
 _TIMED = r"\d+(?:/\d+)?\s+(?:\[\d+\]\s+)?\d+\.\d+:"
 _FRAME = re.compile(
-    rf"(?:\s+[0-9a-f]+|[0-9a-f]{{8,}})\s+(?!{_TIMED})"  # a command named dd is no address
-    r"(?P<symbol>.*?)\s*\((?P<object>[^()]*(?:\([^()]*\)[^()]*)?)\)\s*"
+    rf"(?:\s++[0-9a-f]++|[0-9a-f]{{8,}}+)\s++(?!{_TIMED})"  # a command named dd is no address
+    r"(?P<symbol>|\S.*?(?<!\s))\s*+\((?P<object>[^()]*(?:\([^()]*\)[^()]*)?)\)\s*"
 )
-_BARE_FRAME = re.compile(r"\s+[0-9a-f]{5,}\s+(?P<symbol>\[unknown\]|[^\s\d(\[].*?)\s*")  # without its binary
+_BARE_FRAME = re.compile(  # without its binary
+    r"\s++[0-9a-f]{5,}+\s++(?P<symbol>\[unknown\]|[^\s\d(\[].*?(?<!\s))\s*+"
+)
 _ADDED = re.compile(  # lines of fields that say no more of a stack: srcline, brstack, iregs, insn, phys_addr
     r"\s+\S.*(?::[\d?]+(?: \(discriminator \d+\))?|\[[0-9a-f]+\]|/[MPN-]/[^\s/]*/[^\s/]*/\d+\S*)\s*"
     r"|\s+(?:ABI:\d|ilen:|insn:)\s.*|(?=\s.{15}\s*$) +[0-9a-f]+\s*"  # registers, instructions, addresses

@@ -20,8 +20,8 @@ from pipeline.analysis.dedup.evidence import (
     ReportHistory,
     members_of,
 )
-from pipeline.analysis.dedup.explained import is_caused
-from pipeline.analysis.dedup.within_scan import group_cluster
+from pipeline.analysis.dedup.explained import group_explained
+from pipeline.analysis.dedup.within_scan import group_cluster, stand_for_groups
 from pipeline.analysis.mix import within
 from pipeline.analysis.mix.traffic import judge_traffic_shifts
 from pipeline.model import Candidate, Dropped, Joined, divide
@@ -64,15 +64,17 @@ def decide(evidence: DedupEvidence, config: DedupConfig) -> DedupDecision:
         if not cluster.candidates:
             continue
         cluster, frames = _without_frames(evidence, cluster, config)
-        cluster, moved = (
-            (cluster, ()) if config.grouping == "explained" else _without_traffic(cluster, config)
-        )
-        decision.dropped += [*frames, *moved]
-        if not cluster.candidates:
-            continue
-        groups, merged = _group(evidence, cluster, config)
-        rest, shifted = _without_shifts(evidence, cluster, groups, config)
-        decision.dropped += [*merged, *shifted]
+        decision.dropped += frames
+        named, members, left = _explained(cluster, config)
+        left, moved = _without_traffic(left, config)
+        groups, merged = _group(evidence, left, config)
+        asked = groups
+        if config.cost_domains or evidence.label_groups is not None:
+            # What users say of their own domains is asked of every candidate.
+            named, asked = [], [*named, *groups]
+        rest, shifted = _without_shifts(evidence, cluster, asked, config)
+        rest = [*named, *rest]
+        decision.dropped += [*moved, *members, *merged, *shifted]
         if not config.runs("pairwise_dedup"):
             decision.take(ScanOutcome(unique=list(rest)), evidence.event_of)
         elif rest:
@@ -108,10 +110,21 @@ def _without_frames(
     return cluster.having([c for c in cluster.candidates if c.series not in moved]), dropped
 
 
+def _explained(
+    cluster: Cluster, config: DedupConfig
+) -> tuple[Sequence[Candidate], Sequence[Dropped], Cluster]:
+    """Return what stands for each cause that explains some, the others of these, and what is left."""
+    if not config.explains:
+        return (), (), cluster
+    explained = group_explained(cluster)
+    named, members = stand_for_groups(explained.candidates, explained.groups)
+    return named, members, cluster.having(explained.left)
+
+
 def _without_traffic(cluster: Cluster, config: DedupConfig) -> tuple[Cluster, Sequence[Dropped]]:
     """Return a cluster without what rose as its callers have more traffic: it has no cause to share."""
     history = cluster.history
-    if history is None or not config.runs("traffic_shift") or config.explains:
+    if history is None or not config.runs("traffic_shift"):
         return cluster, ()
     kept, dropped = divide(judge_traffic_shifts(history, cluster.candidates))
     return cluster.having(kept), dropped
@@ -130,14 +143,11 @@ def _without_shifts(
 ) -> tuple[Sequence[Candidate], Sequence[Dropped]]:
     if not config.runs("cost_shift"):
         return groups, ()
-    # What users say of their own domains is asked of every candidate.
-    own = bool(config.cost_domains) or evidence.label_groups is not None
-    asked = [group for group in groups if own or not is_caused(group)]
-    deployed = evidence.deployed.before(asked, config, early=TOLERANCE_WINDOWS)
-    kept, dropped = divide(
+    deployed = evidence.deployed.before(groups, config, early=TOLERANCE_WINDOWS)
+    return divide(
         judge_cost_shifts(
             cluster.stacks,
-            asked,
+            groups,
             deployed,
             defined=config.cost_domains,
             label_groups=evidence.label_groups,
@@ -145,7 +155,6 @@ def _without_shifts(
             history=cluster.history,
         )
     )
-    return [*(group for group in groups if group not in asked), *kept], dropped
 
 
 def _history(evidence: DedupEvidence, cluster: Cluster, decision: DedupDecision) -> ReportHistory:

@@ -1,4 +1,9 @@
-"""Grouping by the explanation: what one cause makes rise is one regression, what only moved is none."""
+"""Grouping by the explanation: what one cause makes rise is one regression; rules judge the rest.
+
+Where stacks say that cost moved or that an entry has more traffic, they may be wrong: a stage of every
+request looks like an entry, and what got dearer as its neighbour got cheaper like a move. So nothing is
+dropped for that alone.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +17,12 @@ from pipeline.analysis.dedup.links import Link
 from pipeline.analysis.explain.explanation import Explanation
 from pipeline.analysis.explain.verdict import STEP, judge
 from pipeline.analysis.stacks import Group, mean_depths
-from pipeline.model import Candidate, Decision, Dropped
+from pipeline.model import Candidate, Decision
 from pipeline.model.frames import element
 from pipeline.model.metric_kind import is_gcpu
 
 _HAS_CAUSE = ("own", "through")
 """What is said of candidates that rise by a cause."""
-
-_COSTS_NOTHING = ("moved", "entry")
-"""What is said of candidates that cost the whole nothing more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +31,7 @@ class ExplainedGroups:
 
     candidates: Sequence[Candidate]  # those that it names a cause for
     groups: Sequence[tuple[Group, Sequence[Link]]]  # rows of these
-    left: Sequence[Candidate]  # of which it says nothing: rules decide
-    dropped: Sequence[Dropped]
+    left: Sequence[Candidate]  # of which it names none: rules decide
 
 
 def group_explained(cluster: Cluster) -> ExplainedGroups:
@@ -39,16 +40,19 @@ def group_explained(cluster: Cluster) -> ExplainedGroups:
     Candidates belong together if the same cause is most of their rise.
     """
     try:
-        explanation = cluster.explanation
+        return _explained(cluster)
     except (ArithmeticError, LookupError, ValueError) as error:
         failed = Decision(STEP, True, code="failed", subjects=(f"{type(error).__name__}: {error}",))
-        return ExplainedGroups((), (), [_noted(candidate, failed) for candidate in cluster.candidates], ())
+        return ExplainedGroups((), (), [_noted(candidate, failed) for candidate in cluster.candidates])
+
+
+def _explained(cluster: Cluster) -> ExplainedGroups:
+    explanation = cluster.explanation
     if explanation is None:
-        return ExplainedGroups((), (), cluster.candidates, ())
+        return ExplainedGroups((), (), cluster.candidates)
     caused: list[Candidate] = []
     shares: list[float] = []
     left: list[Candidate] = []
-    dropped: list[Dropped] = []
     by_cause: dict[int, list[int]] = {}
     for candidate in cluster.candidates:
         if not is_gcpu(candidate.metric_kind):
@@ -56,17 +60,16 @@ def group_explained(cluster: Cluster) -> ExplainedGroups:
             continue
         label = element(*candidate.series)
         decision = judge(explanation, label)
-        if decision.code in _HAS_CAUSE:
-            cause, share = _main_cause(explanation, label)
-            by_cause.setdefault(cause, []).append(len(caused))
-            shares.append(share)
-            caused.append(_noted(candidate, decision))
-        elif decision.code in _COSTS_NOTHING:
-            dropped.append(Dropped(candidate, replace(decision, passed=False)))
-        else:
+        if decision.code not in _HAS_CAUSE:
             left.append(_noted(candidate, decision))
-    groups = [_group(cluster, caused, shares, rows) for rows in by_cause.values()]
-    return ExplainedGroups(caused, groups, left, dropped)
+            continue
+        cause, share = _main_cause(explanation, label)
+        by_cause.setdefault(cause, []).append(len(caused))
+        shares.append(share)
+        caused.append(_noted(candidate, decision))
+    return ExplainedGroups(
+        caused, [_group(cluster, caused, shares, rows) for rows in by_cause.values()], left
+    )
 
 
 def is_caused(candidate: Candidate) -> bool:

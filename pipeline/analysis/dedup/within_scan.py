@@ -21,7 +21,6 @@ from pipeline.analysis.dedup.evidence import (
     Reported,
     cluster_by_time,
 )
-from pipeline.analysis.dedup.explained import group_explained
 from pipeline.analysis.dedup.links import Link
 from pipeline.analysis.dedup.merging import merge
 from pipeline.analysis.dedup.pairs import pair_up
@@ -53,23 +52,17 @@ def find_clusters(candidates: Sequence[Candidate], config: DedupConfig) -> list[
 def group_cluster(
     evidence: DedupEvidence, cluster: Cluster, config: DedupConfig
 ) -> tuple[list[Candidate], list[Dropped]]:
-    """Return one candidate a group, with its members inside, and the members as dropped ones.
+    """Return one candidate a group, with its members inside, and the members as dropped ones."""
+    return stand_for_groups(cluster.candidates, find_groups(evidence, cluster, config))
+
+
+def stand_for_groups(
+    candidates: Sequence[Candidate], chosen: Sequence[tuple[Group, Sequence[Link]]]
+) -> tuple[list[Candidate], list[Dropped]]:
+    """Return what stands for each group, with the members inside, and the members as dropped ones.
 
     What stands for a group has passed with the group's size, itself counted, against 1.
     """
-    if not config.explains:
-        return _grouped(cluster.candidates, find_groups(evidence, cluster, config))
-    explained = group_explained(cluster)
-    groups, members = _grouped(explained.candidates, explained.groups)
-    left = cluster.having(explained.left)
-    more, others = _grouped(left.candidates, find_groups(evidence, left, config))
-    return [*groups, *more], [*explained.dropped, *members, *others]
-
-
-def _grouped(
-    candidates: Sequence[Candidate], chosen: Sequence[tuple[Group, Sequence[Link]]]
-) -> tuple[list[Candidate], list[Dropped]]:
-    """Return what stands for each group, with the members inside, and the members as dropped ones."""
     groups, dropped = [], []
     for group, links in chosen:
         leader = candidates[group.representative]

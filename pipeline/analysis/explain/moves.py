@@ -61,7 +61,7 @@ def find_moves(
         none = change[near] ** 2 / variance[near]
         gap = np.maximum(np.abs(change[near] + won) - _ASIDE * won, 0.0)
         whole = gap**2 / (variance[near] + variance[cause])
-        gain = np.where((change[near] < 0) & (whole <= noise.least(_DIFFERENT)), none - whole, -np.inf)
+        gain = np.where((change[near] < 0) & (whole <= _DIFFERENT), none - whole, -np.inf)
         best = int(np.argmax(gain))
         if gain[best] > noise.least(_DIFFERENT + 2 * math.log(len(near))):
             moves[cause] = int(near[best])

@@ -129,7 +129,9 @@ def _volatile(
     usable = mean >= ENOUGH
     scores = (own_seen - mean) ** 2 / (per_sample[:, None] * np.maximum(mean, 1.0))
     usable_days = usable.sum(axis=0)
-    squares = np.where(usable, scores, 0.0).sum(axis=0) / np.maximum(usable_days, 1)
+    # Without the largest: of one day a release may be the reason.
+    squares = np.sort(np.where(usable, scores, 0.0), axis=0)[:-1].sum(axis=0)
+    squares = squares / np.maximum(usable_days - 1, 1)
     return np.asarray((usable_days >= _FEW_PARTS) & (squares > _VOLATILE), dtype=np.bool_)
 
 

@@ -50,7 +50,7 @@ TWO = stacks_with(**{leaf(4): (1000, 2600), leaf(8): (1000, 1900)})
             stacks_with(**{leaf(5): (1000, 0), leaf(5, "leaf5_v2"): (0, 1010)}),
             ["leaf5_v2"],
             {},
-            {"leaf5_v2": "explanation"},
+            {"leaf5_v2": "cost_shift"},
             id="renamed",
         ),
         pytest.param(
@@ -64,7 +64,7 @@ TWO = stacks_with(**{leaf(4): (1000, 2600), leaf(8): (1000, 1900)})
             stacks_with(**drained(1, 1.6)),
             ["handle5", "leaf9"],
             {},
-            {"handle5": "explanation", "leaf9": "explanation"},
+            {"handle5": "traffic_shift", "leaf9": "traffic_shift"},
             id="an entry with more traffic",
         ),
     ],
@@ -76,6 +76,40 @@ def test_candidates_are_grouped_by_their_cause(
     groups = {unique.metric: {member.metric for member in unique.group} for unique in decision.unique}
     assert groups == reported
     assert {each.candidate.metric: each.decision.step for each in decision.dropped} == dropped
+
+
+STAGES = [
+    f"main->loop->handle->{stage}->{stage}{n}" for stage in ("auth", "db", "render", "log") for n in range(10)
+]
+SIBLINGS = [f"main->d->h{n}->l{n}" for n in range(20)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "names"),
+    [
+        pytest.param(
+            {stack: (1000, 1500 if "->db->" in stack else 1000) for stack in STAGES},
+            ["db"],
+            id="a stage of every request is no entry that has more traffic",
+        ),
+        pytest.param(
+            {**dict.fromkeys(SIBLINGS, (1000, 1000)), SIBLINGS[3]: (1000, 1600), SIBLINGS[7]: (1000, 650)},
+            ["l3"],
+            id="a neighbour that got cheaper by less gave nothing",
+        ),
+        pytest.param(
+            {**dict.fromkeys(SIBLINGS, (1000, 1000)), "main->poll": (8000, 7400), SIBLINGS[2]: (1000, 1600)},
+            ["l2"],
+            id="what idles less gave nothing",
+        ),
+    ],
+)
+def test_a_regression_that_looks_like_something_else_is_reported(
+    rows: dict[str, tuple[float, float]], names: list[str]
+) -> None:
+    stacks = build_stacks(rows)
+    decision = decide(build_evidence(stacks, build_candidates(stacks, names)), EXPLAINED)
+    assert [unique.metric for unique in decision.unique] == names
 
 
 def test_causes_of_one_change_are_one_regression() -> None:
