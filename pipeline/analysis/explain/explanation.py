@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
@@ -55,7 +54,7 @@ class Cause:
         return tuple(dict.fromkeys(reading.name for reading in self.readings))
 
 
-@dataclass(frozen=True, eq=False)  # without slots: what is asked of it is kept
+@dataclass(frozen=True, slots=True, eq=False)
 class Explanation:
     """The few causes that turn the stacks before a change into those after it."""
 
@@ -80,12 +79,6 @@ class Explanation:
     def former(self, label: str) -> str:
         """Return the name that a label took most of its cost over from; empty for none."""
         return self.renames.former(label, self.layers.expected) if self.renames else ""
-
-    @cached_property
-    def named(self) -> frozenset[str]:
-        """All subroutines that some cause may be."""
-        return frozenset(name for cause in self.causes for name in cause.names)
-
 
 def explain(
     history: StackHistory, candidates: Sequence[str] = (), config: ExplanationConfig | None = None
