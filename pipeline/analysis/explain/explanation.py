@@ -80,6 +80,7 @@ class Explanation:
         """Return the name that a label took most of its cost over from; empty for none."""
         return self.renames.former(label, self.layers.expected) if self.renames else ""
 
+
 def explain(
     history: StackHistory, candidates: Sequence[str] = (), config: ExplanationConfig | None = None
 ) -> Explanation:
