@@ -85,7 +85,13 @@ def test_ready_and_live_through_an_outage_of_the_store_and_counters_to_the_unit(
         probe = Probe(worker)
         worker.wait_ready()
         wait_until(lambda: probe.get("ready")[0] == 200, "a ready worker", worker)
-        assert set(probe.checks("ready")) == {"worker", "aggregate: assignment", "broker", "store"}
+        assert set(probe.checks("ready")) == {
+            "worker",
+            "aggregate: assignment",
+            "background tasks",
+            "broker",
+            "store",
+        }
         away.set()
         publish(own_broker, [(b"shop/h", b"not a profile")] * 3)
         ends = publish_load(own_broker, load)

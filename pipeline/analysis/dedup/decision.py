@@ -114,7 +114,7 @@ def _explained(
     cluster: Cluster, config: DedupConfig
 ) -> tuple[Sequence[Candidate], Sequence[Dropped], Cluster]:
     """Return what stands for each cause that explains some, the others of these, and what is left."""
-    if not config.explains:
+    if not (config.explains and config.runs("som_dedup")):
         return (), (), cluster
     explained = group_explained(cluster)
     named, members = stand_for_groups(explained.candidates, explained.groups)
