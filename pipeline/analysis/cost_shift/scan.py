@@ -36,22 +36,17 @@ class StackEvidence:
     nearer: StackMatrix | None = None  # shorter spans before and after
     earlier: Sequence[StackMatrix] = ()  # spans that follow each other, all before the change
 
-    def compared(self, carried: CarriedOver | None = None) -> StackEvidence:
-        """Return the stacks with the cost before in the stacks that each became."""
+    def history(self, carried: CarriedOver | None = None) -> StackHistory:
+        """Return the stacks on one list, with the cost before in the stacks that each became."""
         if carried is None or not carried.frames:
-            return self
+            return stack_history(self.index, self.days, self.nearer, self.earlier)
         matrix = carried.spread(self.index.matrix, after=False)
-        return StackEvidence(
+        return stack_history(
             replace(self.index, matrix=matrix, rise=share_changes(matrix)),
             [carried.spread(day) for day in self.days],
             None if self.nearer is None else carried.spread(self.nearer, after=False),
             [carried.spread(span) for span in self.earlier],
         )
-
-    def history(self, carried: CarriedOver | None = None) -> StackHistory:
-        """Return the stacks on one list, with the cost before in the stacks that each became."""
-        compared = self.compared(carried)
-        return stack_history(compared.index, compared.days, compared.nearer, compared.earlier)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

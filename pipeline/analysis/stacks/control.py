@@ -126,11 +126,12 @@ def _posterior(before: FloatArray, after: FloatArray, callers: FloatArray, sprea
     # Count from the other end, so that two different days are left out if days are equal.
     chosen[len(ratio) - 1 - ratio[::-1].argmin(axis=0), columns] = False
     days = chosen.sum(axis=0)
-    each = np.log(ratio), 1 / (after + 0.5) + 1 / (before * callers + 0.5)
+    by_day = np.log(ratio)
+    sampling_by_day = 1 / (after + 0.5) + 1 / (before * callers + 0.5)
     before, after = (before * callers * chosen).sum(axis=0), (after * chosen).sum(axis=0)
     logarithm = np.log((after + 0.5) / (before + 0.5))
     sampling = 1 / (after + 0.5) + 1 / (before + 0.5)
     # Days that disagree say little of what is usual: on one of them something may have been released.
-    beyond = (((each[0] - logarithm) ** 2 - each[1]) * chosen).sum(axis=0) / days
+    beyond = (((by_day - logarithm) ** 2 - sampling_by_day) * chosen).sum(axis=0) / days
     certain = sampling + np.maximum(beyond, 0.0) / days
     return np.asarray(np.exp(logarithm * spread**2 / (spread**2 + certain)), dtype=np.float64)
